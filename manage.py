@@ -72,7 +72,7 @@ def main() -> None:
     if lock == RUNTIME_LOCK and (is_set_up or SERVER_LOCK.name in installed_locks()):
         lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
-        with quiet_end_of_output():
+        with ignore_broken_pipe():
             run_command(sys.argv)
     else:
         install(lock)
@@ -110,17 +110,17 @@ def installed_locks() -> dict[str, str]:
     """
     try:
         stamp = json.loads(STAMP.read_text())
-        return dict(stamp["locks"]) if stamp["place"] == place() else dict.fromkeys(stamp["locks"], "")
+        return dict(stamp["locks"]) if stamp["place"] == environment_paths() else dict.fromkeys(stamp["locks"], "")
     except (OSError, ValueError, KeyError):
         return {}
 
 
 def write_stamp(locks: dict[str, str]) -> None:
     """Record what the environment holds."""
-    STAMP.write_text(json.dumps({"place": place(), "locks": locks}))
+    STAMP.write_text(json.dumps({"place": environment_paths(), "locks": locks}))
 
 
-def place() -> list[str]:
+def environment_paths() -> list[str]:
     """The environment's path and interpreter."""
     return [str(VENV), str(PYTHON.resolve())]
 
@@ -135,7 +135,7 @@ def install(lock: Path) -> None:
     if importlib.util.find_spec("venv") is None or not pip_wheel():
         sys.exit("feedsite needs Python's venv module (Debian: apt install python3-venv).")
     try:
-        with one_at_a_time():
+        with environment_lock():
             if is_installed(lock):
                 return
             check_owner(lock)
@@ -147,7 +147,7 @@ def install(lock: Path) -> None:
             write_stamp({each.name: "" for each in held})
             if is_new and (free := shutil.disk_usage(VENV).free >> 20) < ROOM_MB[lock]:
                 sys.exit(f"feedsite: {VENV} needs {ROOM_MB[lock]:,} MB, but its disk has only {free:,} MB free.")
-            fill(lock)
+            install_packages(lock)
             if lock != RUNTIME_LOCK:  # its users may write there, so the first import compiles modules
                 compile_packages()
             write_stamp({each.name: fingerprint(each) for each in held})
@@ -177,14 +177,14 @@ OFFLINE = "If this machine has no internet, set FEEDSITE_WHEELS to a folder of p
 WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 
 
-def fill(lock: Path) -> None:
+def install_packages(lock: Path) -> None:
     """Install pip and the lock's packages. Raises CalledProcessError."""
-    if not fill_by_uv(lock):
+    if not install_by_uv(lock):
         run([*pip(), pip_wheel()]).check_returncode()
-        run([*pip(), *WHOLE, *offline(), "-r", str(lock)]).check_returncode()
+        run([*pip(), *WHOLE, *offline_options(), "-r", str(lock)]).check_returncode()
 
 
-def fill_by_uv(lock: Path) -> bool:
+def install_by_uv(lock: Path) -> bool:
     """Install pip and the lock's packages by uv, four times as fast as by pip. False if that fails.
 
     pip is used then: it knows the machine's index and certificates.
@@ -198,8 +198,8 @@ def fill_by_uv(lock: Path) -> bool:
         first.write_text(found.group())
         uv = [f"{folder}/bin/uv", "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
         steps = (
-            [*pip(), *WHOLE, *offline(), "--target", folder, "-r", str(first)],
-            [*uv, *WHOLE, *offline(), "-r", str(lock)],
+            [*pip(), *WHOLE, *offline_options(), "--target", folder, "-r", str(first)],
+            [*uv, *WHOLE, *offline_options(), "-r", str(lock)],
             [*uv, pip_wheel()],
         )
         return all(run(step, stderr=subprocess.DEVNULL).returncode == 0 for step in steps)
@@ -229,11 +229,11 @@ def compile_packages() -> None:
 
 
 def run(command: list[str], stderr: int | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run a program. It inherits the lock of `one_at_a_time`."""
+    """Run a program. It inherits the lock of `environment_lock`."""
     return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=stderr, close_fds=False)
 
 
-def offline() -> list[str]:
+def offline_options() -> list[str]:
     """pip's options for a machine without internet: only wheels of the folder FEEDSITE_WHEELS. Else none."""
     folder = os.environ.get("FEEDSITE_WHEELS")
     return ["--no-index", "--find-links", str(Path(folder).absolute())] if folder else []
@@ -252,7 +252,7 @@ def make_environment() -> None:
 
 
 @contextlib.contextmanager
-def one_at_a_time() -> Iterator[None]:
+def environment_lock() -> Iterator[None]:
     """Hold the lock in the block, so that one command makes the environment.
 
     Programs that it runs hold the lock too (`run`), also after a kill.
@@ -271,7 +271,7 @@ def one_at_a_time() -> Iterator[None]:
 
 # --- Django, inside the environment ----------------------------------------------------------------------
 @contextlib.contextmanager
-def quiet_end_of_output() -> Iterator[None]:
+def ignore_broken_pipe() -> Iterator[None]:
     """Exit without a traceback if the reader of the output has ended, as `head` does."""
     try:
         try:
@@ -286,13 +286,13 @@ def quiet_end_of_output() -> Iterator[None]:
 def run_command(argv: list[str]) -> None:
     """Run a management command, with the data folder's servers."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
-    if alone := without_django(argv[1:]):
+    if alone := command_without_django(argv[1:]):
         alone(argv[2:])
         return
     if argv[1:] in ([], ["help"], ["--help"], ["-h"]):
         from runtime import commands
 
-        print(commands.page())
+        print(commands.help_text())
         return
     os.environ.setdefault("PGAPPNAME", f"feedsite {argv[1]}")  # PostgreSQL shows it for this process's sessions
     argv = [word for word in argv if word != "--all"] if argv[1:2] == ["help"] else argv
@@ -320,13 +320,13 @@ def run_command(argv: list[str]) -> None:
         else:
             execute_from_command_line(argv)
     except OptionsError as error:
-        refuse(error)
+        exit_with_errors(error)
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
     except (OperationalError, InterfaceError, ProgrammingError, RedisError) as error:
-        from storage.connections import is_of_another_version
+        from storage.connections import is_schema_mismatch
 
-        if "--traceback" in argv or (isinstance(error, ProgrammingError) and not is_of_another_version(error)):
+        if "--traceback" in argv or (isinstance(error, ProgrammingError) and not is_schema_mismatch(error)):
             raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, ProgrammingError):
@@ -335,7 +335,7 @@ def run_command(argv: list[str]) -> None:
         sys.exit(f"feedsite: {server} failed: {said} (`manage.py doctor` checks all servers)")
 
 
-def without_django(words: list[str]) -> Callable[[list[str]], None] | None:
+def command_without_django(words: list[str]) -> Callable[[list[str]], None] | None:
     """The function of a command that needs no Django."""
     if words[:1] == ["upgrade"] and any(word.partition("=")[0] == "--to" for word in words):
         return upgrade
@@ -353,7 +353,7 @@ def run_site(arguments: list[str]) -> None:
     try:
         up.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
-        refuse(error)
+        exit_with_errors(error)
     except (up.UpError, PortError, ServerError) as error:
         sys.exit(f"feedsite: {error}")
 
@@ -365,7 +365,7 @@ def set_up(arguments: list[str]) -> None:
     try:
         setup.main(arguments)
     except environment.OptionsError as error:
-        refuse(error)
+        exit_with_errors(error)
     except setup.SetupError as error:
         sys.exit(f"feedsite: {error}")
 
@@ -377,7 +377,7 @@ def restart_programs(arguments: list[str]) -> None:
     try:
         restart.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
-        refuse(error)
+        exit_with_errors(error)
     except restart.RestartError as error:
         sys.exit(f"feedsite: {error}")
 
@@ -389,12 +389,12 @@ def upgrade(arguments: list[str]) -> None:
     try:
         upgrade.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
-        refuse(error)
+        exit_with_errors(error)
     except (upgrade.UpgradeError, restart.RestartError) as error:
         sys.exit(f"feedsite: {error}")
 
 
-def refuse(error: OptionsError) -> NoReturn:
+def exit_with_errors(error: OptionsError) -> NoReturn:
     """Print every wrong variable, and exit."""
     print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
     sys.exit(2)

@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 from django.conf import settings
 
-from media.objects import address_of
+from media.objects import address_from_facts
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """`.tint-0` to `.tint-7` of site.css. White text has a contrast of at least 4.5 on each."""
@@ -42,12 +42,12 @@ BANNER_SVG = (
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
     """A user's avatar, from its facts, or drawn."""
     facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
-    return address_of(facts) if facts else drawn_url(username, name)
+    return address_from_facts(facts) if facts else drawn_url(username, name)
 
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
     """A user's banner, or the drawn one."""
-    return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
+    return address_from_facts(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
 def small_avatar_url(url: str) -> str:

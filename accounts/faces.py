@@ -10,7 +10,7 @@ from accounts.models import User
 from media import actions
 from media.actions import PictureLimits
 from media.models import MediaFile, Use
-from media.objects import entry_of
+from media.objects import facts_of_row
 
 SHAPES = {
     Use.AVATAR: PictureLimits(longest=400, small=160, is_square=True, is_still=True),
@@ -47,7 +47,7 @@ def replace_faces(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
     for use, medium in new.items():
         if medium is not None:
             MediaFile.objects.filter(pk=medium.pk).update(use=use)
-        facts[FIELDS[use]] = msgspec.to_builtins(entry_of(medium)) if medium else None
+        facts[FIELDS[use]] = msgspec.to_builtins(facts_of_row(medium)) if medium else None
     User.objects.filter(pk=user.pk).update(**facts)
     for name, value in facts.items():
         setattr(user, name, value)
@@ -65,7 +65,7 @@ def rename_faces(media: Iterable[MediaFile]) -> None:
     rows = list(MediaFile.objects.select_for_update().filter(pk__in=ids.keys() & shown.keys()).order_by("pk"))
     actions.rename(rows)
     for row in rows:
-        setattr(user, shown[row.pk], msgspec.to_builtins(entry_of(row)))
+        setattr(user, shown[row.pk], msgspec.to_builtins(facts_of_row(row)))
     user.save(update_fields=list(FIELDS.values()))
 
 
@@ -78,4 +78,4 @@ def forget_faces(user: User) -> None:
 def _delete_media(faces: Iterable[Mapping[str, Any] | None]) -> None:
     ids = [int(facts["id"]) for facts in faces if facts]
     if ids:
-        actions.forget(list(MediaFile.objects.select_for_update().filter(pk__in=ids)))
+        actions.delete_media(list(MediaFile.objects.select_for_update().filter(pk__in=ids)))

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.joining import applications, invitations
 from accounts.joining_models import Application, Invitation
 from accounts.levels_admin import handle_column
-from web.admin import ActingAdmin, ReadOnlyAdmin, counted
+from web.admin import ActingAdmin, ReadOnlyAdmin, sentence_with_count
 
 SHOWN = 200
 """Characters of a reason in the list."""
@@ -58,7 +58,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
                 self.message_user(request, f"{application.username}: {' '.join(error.messages)}", messages.ERROR)
                 return False
 
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             verb,
@@ -79,7 +79,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
                 rows,
                 "reject",
                 title=gettext("Reject applications"),
-                meaning=counted(
+                meaning=sentence_with_count(
                     lambda n: ngettext(
                         "%(count)s application will be deleted. Its username becomes free again.",
                         "%(count)s applications will be deleted. Their usernames become free again.",
@@ -90,7 +90,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
                 button=gettext("Reject"),
                 name=lambda row: row.username,
             )
-        self.each(
+        self.apply_to_each(
             request,
             rows,
             lambda row: applications.reject(application_id=row.pk),
@@ -168,7 +168,7 @@ class InvitationAdmin(ActingAdmin):
     @admin.action(description=_("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
         """Revoke the chosen invitations."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda row: invitations.revoke(invitation_id=row.pk),

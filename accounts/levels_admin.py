@@ -17,7 +17,7 @@ from accounts.levels import policy
 from accounts.levels.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
 from accounts.people import badge_of, handle_of
-from web.admin import LogAdmin, ModeratedAdmin, confirmation_page, counted
+from web.admin import LogAdmin, ModeratedAdmin, confirmation_page, sentence_with_count
 from web.pages import next_page, redirect_next
 
 SHOWN = 10
@@ -279,7 +279,7 @@ def _number(count: int) -> str:
 
 
 def _fans(count: int) -> str:
-    return counted(lambda n: ngettext("%(count)s follower", "%(count)s followers", n), count)
+    return sentence_with_count(lambda n: ngettext("%(count)s follower", "%(count)s followers", n), count)
 
 
 @admin.register(BigVChange)

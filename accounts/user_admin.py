@@ -23,7 +23,7 @@ from accounts.levels_admin import BigVAdmin
 from accounts.models import User
 from accounts.people import full_name_of, isolated
 from accounts.signing_in import second_factors
-from web.admin import counted, is_list, is_writing
+from web.admin import is_list, is_writing, sentence_with_count
 from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -260,7 +260,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         users = self.chosen(request, queryset)
         if "confirmed" not in request.POST:
             may = self.if_permitted(request, lambda user: user.is_active and user != request.user)
-            users = self.able(request, users, may, left=self._not_deactivated)
+            users = self.changeable_rows(request, users, may, left=self._not_deactivated)
             if not users:
                 return None
             return self.confirm(
@@ -268,7 +268,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 users,
                 "deactivate",
                 title=gettext("Deactivate users"),
-                meaning=counted(
+                meaning=sentence_with_count(
                     lambda n: ngettext(
                         "%(count)s user is logged out everywhere. Their profile and posts are hidden until you "
                         "reactivate the account. This isn't a suspension, and the log of decisions doesn't show it.",
@@ -278,12 +278,12 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                     ),
                     len(users),
                 ),
-                button=counted(
+                button=sentence_with_count(
                     lambda n: ngettext("Deactivate %(count)s user", "Deactivate %(count)s users", n), len(users)
                 ),
                 name=full_name_of,
             )
-        self.each(
+        self.apply_to_each(
             request,
             users,
             self.if_permitted(request, lambda user: user != request.user and deactivate(user=user)),
@@ -296,7 +296,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     @admin.action(description=_("Reactivate"), permissions=["change"])
     def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Reactivate the chosen users."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             self.if_permitted(request, lambda user: self.reactivate_one(request, user)),
@@ -315,7 +315,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         users = self.chosen(request, queryset)
         may = self.if_permitted(request, second_factors.is_set)
         if "confirmed" not in request.POST:
-            users = self.able(request, users, may, left=self._without_factors)
+            users = self.changeable_rows(request, users, may, left=self._without_factors)
             if not users:
                 return None
             return self.confirm(
@@ -330,7 +330,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 button=gettext("Turn off two-step login"),
                 name=full_name_of,
             )
-        self.each(
+        self.apply_to_each(
             request,
             users,
             self.if_permitted(request, lambda user: second_factors.forget(user=user)),

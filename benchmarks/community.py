@@ -217,7 +217,7 @@ def materialise_outbox(user_id: int) -> None:
 
 def entries(user_id: int) -> list[Entry]:
     """The entries of a reader's inbox, newest first."""
-    (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).reading(INFINITY, 100_000)])
+    (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).read_command(INFINITY, 100_000)])
     read = Window.slice(reply, 100_000)
     return [Entry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]
 

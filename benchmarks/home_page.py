@@ -283,7 +283,7 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
     wanted = LIMIT + 1 + SLACK
     windows = [keys.inbox(reader_id), *map(outbox_key, big_vs)]
     counts = [wanted] * len(windows)
-    replies = pipelined(feeds(), Window.readings(feeds(), windows, INFINITY, counts))
+    replies = pipelined(feeds(), Window.read_commands(feeds(), windows, INFINITY, counts))
     found = {item_id for one in Window.slices(replies, counts) for item_id in one.entries}
     return nlargest(wanted, found)
 

@@ -46,7 +46,7 @@ from items.models import CardState, Item, LinkCard, Poll, ScheduledPost
 from live import actions as live
 from live.models import LiveSession
 from notifications.models import PUSHED, PushSubscription
-from notifications.push.encryption import letters, point, public_key
+from notifications.push.encryption import public_key, public_point, to_base64url
 from operation.gauges import queue_lengths
 from relations.models import Follow
 from runtime.embedded import die_with_parent, wait_for
@@ -273,7 +273,7 @@ def _attack(people: LaneMembers, sender: User, number: int, port: int) -> None:
 
 def _subscribe(people: LaneMembers, tls_port: int) -> None:
     """Give each attacker devices: half of them take messages late, the others hang."""
-    key = letters(point(ec.generate_private_key(ec.SECP256R1())))
+    key = to_base64url(public_point(ec.generate_private_key(ec.SECP256R1())))
     for user in people.attackers:
         for number in range(DEVICES):
             PushSubscription.objects.create(
@@ -281,7 +281,7 @@ def _subscribe(people: LaneMembers, tls_port: int) -> None:
                 session_key=_session(user),
                 endpoint=f"https://localhost:{tls_port}/{'taken' if number % 2 else 'hang'}/{user.pk}/{number}",
                 p256dh=key,
-                auth=letters(os.urandom(16)),
+                auth=to_base64url(os.urandom(16)),
                 server_key=public_key(),
                 kinds=[kind.value for kind in PUSHED],
                 language="en",

@@ -40,7 +40,7 @@ from seen.merging import CHUNK, merge_shards
 from seen.played import Play, record
 from seen.ring import node_of, shard_of
 from storage import keys
-from storage.replies import borrowed
+from storage.replies import borrowed_connection
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -111,7 +111,7 @@ def ingest(report: BenchmarkReport, rounds: int) -> None:
 
         def raw(number: int, packed: list[tuple[list[bytes], int]] = packed) -> None:
             data, count = packed[number]
-            with borrowed(played.client()) as connection:
+            with borrowed_connection(played.client()) as connection:
                 connection.send_packed_command(data)
                 for _ in range(count):
                     connection.read_response()
@@ -160,7 +160,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
         shards.setdefault(shard_of(user_id), []).append(user_id)
     commands = [("ZADD", keys.played_recent(user_id), "GT", *pairs) for user_id, pairs in by_user.items()]
     commands += [("SADD", keys.played_users(node_of(NOW), shard), *users) for shard, users in shards.items()]
-    with borrowed(played.client()) as connection:
+    with borrowed_connection(played.client()) as connection:
         return connection.pack_commands(commands), len(commands)
 
 

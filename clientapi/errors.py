@@ -25,7 +25,7 @@ from moderation.reports import OwnItemError
 from notifications.push.actions import BadSubscriptionError, EndpointTakenError
 from relations.actions import FollowCapError, RequestCapError
 from web.refusals import RefusalError
-from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, answerable, exception_handler
+from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler, to_api_exception
 from web.strict_json import JSON_TYPE, StrictJSONParser
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -80,7 +80,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
 def client_error(error: RefusalError) -> Exception:
     """A refusal in Mastodon's words."""
     if error.wait is not None or error.status == HTTPStatus.NOT_FOUND:
-        return answerable(error)
+        return to_api_exception(error)
     for kind in type(error).__mro__:
         if kind in TO_APPS:
             status, words = TO_APPS[kind]
@@ -90,7 +90,7 @@ def client_error(error: RefusalError) -> Exception:
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The answer to an exception, in Mastodon's shape. Validation errors become 422."""
-    exc = client_error(exc) if isinstance(exc, RefusalError) else answerable(exc)
+    exc = client_error(exc) if isinstance(exc, RefusalError) else to_api_exception(exc)
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -160,7 +160,7 @@ class ClientView(ApiView):
             if request.auth is None:
                 raise exceptions.NotAuthenticated("The access token is invalid")
             raise ClientError(HTTPStatus.UNPROCESSABLE_ENTITY, NEEDS_USER)
-        wait = self._call.as_stranger()
+        wait = self._call.count_as_stranger()
         if wait is not None:
             raise exceptions.Throttled(wait)
 

@@ -28,7 +28,7 @@ from community.problems import DatasetError, LineError, LineProblem
 from community.repeated import Rows
 from items.models import ItemType
 from items.text import ContentError, check_content
-from relations.csv_files import cells
+from relations.csv_files import read_rows
 from storage import ids
 
 FILES = ("users.csv.gz", "follows.csv.gz", "posts.jsonl.gz")
@@ -153,7 +153,7 @@ class _File:
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
         with closing(self._lines()) as lines:  # closes the file after an error too
-            rows = cells(lines, lambda error: self.tell(self.wrong(error, "csv")))
+            rows = read_rows(lines, lambda error: self.tell(self.wrong(error, "csv")))
             header = next(rows, [])
             if missing := [column for column in columns if column not in header]:
                 self.tell(self.wrong(f"the column {missing[0]} is missing", "no column", missing[0], line=1))

@@ -262,7 +262,7 @@ def _attach_pictures(plan: Plan) -> None:
         with _file(shot.name) as file:
             rows.append(upload(owner_id=item.sender_id, file=file, description=shot.words))
     item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
-    attaching.use(attachments.claim_media(item), item_id=item.pk)
+    attaching.assign_to_item(attachments.claim_media(item), item_id=item.pk)
 
 
 def _file(name: str) -> IO[bytes]:

@@ -32,7 +32,7 @@ from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibili
 from items.search.indexing import copy_index
 from media import attaching
 from media.models import MediaFile
-from media.objects import kept
+from media.objects import facts_for_json
 from relations.models import Follow
 from storage import ids, keys
 from storage.connections import feeds_for_tasks, pipelined
@@ -225,7 +225,7 @@ def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) 
                 user_ids[post.author_id],
                 shown[item_id][0].kind if item_id in shown else ItemType.TEXT.value,
                 encode(_content(post, shown.get(item_id, ()))).decode(),
-                encode(kept(shown.get(item_id, ()))).decode(),
+                encode(facts_for_json(shown.get(item_id, ()))).decode(),
                 post.created_at,
                 *constants,
             )
@@ -244,7 +244,7 @@ def _shown(
     for item_id, post in zip(item_ids, posts, strict=True):
         if post.media:
             shown[item_id] = pictures.of_post(post, user_ids[post.author_id])
-            attaching.use(shown[item_id], item_id=item_id)
+            attaching.assign_to_item(shown[item_id], item_id=item_id)
     return shown
 
 

@@ -10,11 +10,11 @@ from community.dataset import Dataset, PostRow, UserRow
 from community.dataset_files import PathError, open_inside
 from community.problems import LineError
 from media import attaching
-from media.actions import MediaError, check_description, check_file, take_back, upload
+from media.actions import MediaError, check_description, check_file, delete_stored, upload
 from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
 from media.models import MediaFile, Use
-from media.sweeping import without_row
+from media.sweeping import orphaned_names
 
 TRIES = 24
 """Attempts per file while all decoders are busy. Each waits `MEDIA_WAIT_SECONDS`."""
@@ -48,7 +48,7 @@ class Pictures:
                 with self._opened(path) as file:
                     kinds.append(check_file(file))
         with self._reporting_errors(lambda what: self._wrong_medium(post, what), "media"):
-            attaching.check_together(kinds)
+            attaching.check_combination(kinds)
 
     def set_face(self, row: UserRow, user_id: int) -> None:
         """Set a saved user's avatar, or report why not."""
@@ -110,7 +110,7 @@ class Pictures:
     def take_back(self) -> None:
         """Remove a failed load's files."""
         for start in range(0, len(self), PART):
-            take_back(without_row([name for files in self._files[start : start + PART] for name in files]))
+            delete_stored(orphaned_names([name for files in self._files[start : start + PART] for name in files]))
 
 
 def _retry_while_busy(keep: Callable[[IO[bytes]], MediaFile], file: IO[bytes]) -> MediaFile:

@@ -16,7 +16,7 @@ from items.visibility import public_post
 from relations.rules import READER, followees, followers, follows
 from storage import ids
 from storage.connections import fetch
-from storage.replica import lagging
+from storage.replica import read_from_replica
 
 FRIEND = 0.05
 """In the graph, the weight of a sender followed by most of the reader's followees. The most similar sender has 1."""
@@ -199,7 +199,7 @@ class Interests:
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
     """The reader's interests, read from a replica if possible."""
-    return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
+    return read_from_replica(reader.pk, lambda on: _interests_of(reader, now, on))
 
 
 def _interests_of(reader: User, now: datetime, on: str) -> Interests:

@@ -26,7 +26,7 @@ from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import RecalledItem, RecallUnavailableError
 from runtime import metrics
 from storage import ids
-from storage.breaker import Breaker, OpenError
+from storage.breaker import Breaker, BreakerOpenError
 
 logger = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ class OpenSearchRecall:
         try:
             with breaker.guard(settings.OPENSEARCH_TIMEOUT_SECONDS):
                 found = _candidates(_search(body), reasons, interests)
-        except OpenError as error:
+        except BreakerOpenError as error:
             raise RecallUnavailableError(str(error)) from error
         except FAILURES as error:
             metrics.opensearch_failures.labels("search").inc()

@@ -31,7 +31,7 @@ from items.search.words import phrase, runs
 from items.visibility import public_post
 from relations.rules import READER, followees
 from storage.connections import fetch, id_array
-from storage.replica import lagging
+from storage.replica import read_from_replica
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
 """The weights of the sources."""
@@ -60,7 +60,7 @@ class PostgresRecall:
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         """The best candidates, read from a replica if possible."""
-        return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
+        return read_from_replica(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
     def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[RecalledItem]:
         params = params_of(reader, now, on)

@@ -113,13 +113,13 @@ class RecentViews:
         arguments = ((now - EPOCH) // MILLISECOND, self.cap, int(LIFE.total_seconds()), *ids)
         return ("EVALSHA", RECORD, 2, self.key, self.times, *arguments)
 
-    def reading(self) -> Command:
+    def read_command(self) -> Command:
         """Read the list with its times."""
         return ("EVALSHA", READ, 2, self.key, self.times)
 
     @staticmethod
     def views(reply: Sequence[Sequence[bytes | None]], now: datetime) -> list[View]:
-        """The views in a reply to `reading`, without old ones."""
+        """The views in a reply to `read_command`, without old ones."""
         oldest = (now - LIFE - EPOCH) // MILLISECOND
         pairs = zip(*reply, strict=True)
         views = [View(int(item), int(moment)) for item, moment in pairs if item is not None and moment is not None]
@@ -155,7 +155,7 @@ def views_of(user_id: int, *, now: datetime) -> Views | None:
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():
-            answers = pipelined(feeds(), [items.reading(), replies.reading()])
+            answers = pipelined(feeds(), [items.read_command(), replies.read_command()])
     except FeedsRefusedError:
         logger.exception("the feeds server refused to list viewed items")
         return None

@@ -33,8 +33,8 @@ from items.pages.cards import Card, Cards
 from relations.people import followable_among
 from relations.suggestions import suggestions
 from web import rates
-from web.pages import PageRequest, fetches_ahead, show, too_many, wants_part
-from web.rest import PAGE, once, parse_id
+from web.pages import PageRequest, is_prefetch, show, too_many, wants_part
+from web.rest import PAGE, parse_id, single_parameter
 
 WALK = re.compile(r"[A-Za-z0-9_-]{22}")
 PAGES = 10_000
@@ -55,7 +55,7 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
 
     Prefetching is refused, because nobody may look at the page.
     """
-    if request.method == "HEAD" or fetches_ahead(request):
+    if request.method == "HEAD" or is_prefetch(request):
         return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
     wait = rates.hit("discover", str(reader.pk))
     if wait is not None:
@@ -75,14 +75,14 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
 
 # --- Parameters ------------------------------------------------------------------------------------------
 def _walk(asked: QueryDict) -> str | None:
-    walk = once(asked, "walk")
+    walk = single_parameter(asked, "walk")
     if walk and not WALK.fullmatch(walk):
         raise BadRequest("walk is none of this site's")
     return walk or None
 
 
 def _number(asked: QueryDict) -> int:
-    text = once(asked, "page")
+    text = single_parameter(asked, "page")
     number = parse_id(text) if text else 1
     if number is None or number > PAGES:
         raise BadRequest("page is not the number of one")

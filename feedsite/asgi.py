@@ -30,7 +30,7 @@ from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import OpenConnection, TooManyConnectionsError  # noqa: E402
 from stream.hub import WAIT_SECONDS, Hub, StoppingError  # noqa: E402
-from stream.sockets import converse, request_of, respond  # noqa: E402
+from stream.sockets import request_of, respond, serve_socket  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
 from web.outage import server_error, unavailable  # noqa: E402
@@ -74,11 +74,11 @@ class AsgiApplication:
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()  # the connect message
-            await converse(self._hub(), await self._open(request_of(scope)), scope, receive, send)
+            await serve_socket(self._hub(), await self._open(request_of(scope)), scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self._hub().has_begun()
+        await self._hub().wait_until_begun()
         logging.getLogger("feedsite.starts").info("stream is at work, for %s connections", settings.STREAM_CAP)
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -27,7 +27,7 @@ from notifications.sentences import sentence
 from web import languages
 from web.icons import card_icon, card_symbols, icon
 from web.pages import came_from
-from web.times import written
+from web.times import format_moment
 
 
 def environment(**options: Any) -> Environment:
@@ -106,7 +106,7 @@ def environment(**options: Any) -> Environment:
         "focus": pictures.focus,
         "until": clock.until,
         "lasting": clock.lasting,
-        "length_of_time": clock.length,
+        "length_of_time": clock.format_duration,
         "day_time": clock.day_time,
         "sentence": sentence,
     }
@@ -135,7 +135,7 @@ def url(name: str, *args: Any) -> str:
 
 def date(moment: datetime, form: str) -> str:
     """A time in the reader's zone, by web/formats."""
-    return written(moment, form)
+    return format_moment(moment, form)
 
 
 def iso(moment: datetime) -> str:
@@ -145,4 +145,4 @@ def iso(moment: datetime) -> str:
 
 def local_time() -> str:
     """The current time in the reader's zone."""
-    return written(timezone.now(), "DATETIME_FORMAT")
+    return format_moment(timezone.now(), "DATETIME_FORMAT")

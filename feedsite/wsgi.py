@@ -11,11 +11,11 @@ from django.conf import settings
 from django.core.handlers.wsgi import get_path_info
 from django.core.wsgi import get_wsgi_application
 
-from media.serving import served
+from media.serving import with_media
 from runtime.slow_senders import slow_senders
 from storage import postgresql
 from web import uploads
-from web.content_type import readable
+from web.content_type import without_bad_charset
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
@@ -50,7 +50,7 @@ class BodyReader:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
         if content_type := environ.get("CONTENT_TYPE"):
-            environ["CONTENT_TYPE"] = readable(content_type)
+            environ["CONTENT_TYPE"] = without_bad_charset(content_type)
         length = environ.get("CONTENT_LENGTH") or ""
         is_chunked = not length and bool(environ.get("HTTP_TRANSFER_ENCODING"))
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
@@ -154,7 +154,7 @@ from accounts.signing_in.callers import has_valid_credentials  # noqa: E402 (onc
 from web.rest import OUTAGES  # noqa: E402 (the same)
 
 site = BodyReader(django, READERS, has_valid_credentials)
-application = served(site, site.places)  # slow readers and slow senders together leave a thread
+application = with_media(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)
 
 from web.busy import refused as refused  # noqa: E402 (once Django is set up; for runtime.preloaded)

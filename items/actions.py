@@ -150,7 +150,7 @@ def publish(
     if item.is_private:
         recipients.write_participants(item, people)
     if pictures:
-        attaching.use(pictures, item_id=item.pk, is_private=item.is_private)
+        attaching.assign_to_item(pictures, item_id=item.pk, is_private=item.is_private)
     if idempotency_key:
         idempotency.store_key(idempotency_key, item, fingerprint)
     if reasons:
@@ -229,7 +229,7 @@ def publish_past(
         raise HeldError(reasons)
     item = _insert_past(item, written_at, modified_at or written_at)
     if pictures:
-        attaching.use(pictures, item_id=item.pk)
+        attaching.assign_to_item(pictures, item_id=item.pk)
     stage(item, 1)
     item_imported.send(sender=Item, item=item)
     return item

@@ -25,9 +25,9 @@ from items.pages.reading import excerpt
 from items.search.query import parse
 from items.search.search import matching_items
 from media import attaching
-from media.admin import MediaFileAdmin, ShotList, shots
+from media.admin import MediaFileAdmin, ShotList, thumbnails
 from media.models import FACES, MediaFile
-from web.admin import ActedOnAdmin, ModeratedAdmin, counted, is_list
+from web.admin import ActedOnAdmin, ModeratedAdmin, is_list, sentence_with_count
 from web.rest import parse_id
 
 FOUND = 1_000
@@ -113,13 +113,13 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     @admin.display(description=_("pictures"))
     def small(self, item: Any) -> SafeString:
         """The item's pictures, in the list."""
-        return shots(item.shots, is_veiled=item.is_sensitive)
+        return thumbnails(item.shots, is_veiled=item.is_sensitive)
 
     @admin.display(description=_("pictures"))
     def pictures(self, item: Item) -> str:
         """The item's media, hidden ones too."""
-        media = attaching.all_of([item.pk]).get(item.pk)
-        return shots(media, is_veiled=item.is_sensitive) if media else "-"
+        media = attaching.media_by_item([item.pk]).get(item.pk)
+        return thumbnails(media, is_veiled=item.is_sensitive) if media else "-"
 
     @admin.display(description=_("in reply to"))
     def in_reply_to(self, item: Item) -> SafeString | str:
@@ -165,7 +165,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     def chosen(self, request: HttpRequest, queryset: QuerySet[Item]) -> list[Item]:
         """The chosen items whose authors the caller may judge."""
         items = super().chosen(request, queryset.select_related("sender"))
-        return self.able(
+        return self.changeable_rows(
             request,
             items,
             lambda item: review.may_judge(item.sender, request.user),  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
                 items,
                 "delete",
                 title=gettext("Delete posts"),
-                meaning=counted(
+                meaning=sentence_with_count(
                     lambda n: ngettext(
                         "%(count)s post disappears for everyone, its author too, and from every thread. It stays in "
                         "the database. “Restore” publishes it again, even if it was held or rejected before.",
@@ -194,10 +194,12 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
                     ),
                     len(items),
                 ),
-                button=counted(lambda n: ngettext("Delete %(count)s post", "Delete %(count)s posts", n), len(items)),
+                button=sentence_with_count(
+                    lambda n: ngettext("Delete %(count)s post", "Delete %(count)s posts", n), len(items)
+                ),
                 name=lambda item: f"@{item.sender.username}: {self.excerpt(item)}",
             )
-        self.each(
+        self.apply_to_each(
             request,
             items,
             lambda item: actions.delete(item=item),
@@ -210,7 +212,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     @admin.action(description=_("Restore (publish again)"), permissions=["change"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
         """Publish items again."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda item: actions.restore(item=item),
@@ -226,7 +228,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     @admin.action(description=_("Hide earlier versions"), permissions=["change"])
     def hide_versions(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
         """Hide earlier versions from others."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda item: versions.hide(item.pk) > 0,

@@ -10,7 +10,7 @@ from accounts.cards import UserCard
 from items.content import link_in, text_in
 from items.models import was_edited
 from items.text import poll_options
-from media.objects import MediaObject, MediumFacts, medium_object
+from media.objects import MediaObject, MediumFacts, object_from_facts
 from web.times import Time
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
@@ -87,7 +87,7 @@ _facts = msgspec.json.Decoder(LinkFacts)
 def link_card(facts: str) -> LinkCardBody:
     """The card of an item from its column."""
     said = _facts.decode(facts)
-    picture = medium_object(said.picture) if said.picture else None
+    picture = object_from_facts(said.picture) if said.picture else None
     return LinkCardBody(said.url, said.title, said.description, said.site, picture)
 
 

@@ -26,7 +26,7 @@ from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
 from media import attaching
 from media.models import MediaFile
-from media.objects import MediaObject, media_object
+from media.objects import MediaObject, object_from_row
 from media.offering import reports_blocked_media
 from web.refusals import ConflictError, RefusalError
 
@@ -246,4 +246,4 @@ def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[Med
 
 def media_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaObject]]:
     """The media of scheduled posts as readers get them, by id."""
-    return {post_id: [media_object(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}
+    return {post_id: [object_from_row(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}

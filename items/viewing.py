@@ -9,7 +9,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.models import Item, Visibility
 from items.signals import item_viewed
-from web.pages import fetches_ahead
+from web.pages import is_prefetch
 
 
 def announce_view(
@@ -24,7 +24,7 @@ def announce_view(
     seen = item.shown
     if (
         request.method != "GET"
-        or fetches_ahead(request)
+        or is_prefetch(request)
         or not isinstance(reader, User)
         or seen.sender.id == str(reader.pk)
         or seen.visibility == Visibility.MENTIONED

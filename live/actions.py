@@ -20,7 +20,7 @@ from accounts.signals import session_held
 from items.links import is_link
 from live import covers, lineup, reminders
 from live.models import SHORT, Host, LiveSession, Review, State
-from live.replays import deliver_anew
+from live.replays import create_delivery
 from live.visibility import in_lineup
 from media.offering import reports_blocked_media
 from storage import events, ids
@@ -105,8 +105,8 @@ def create(
     _lock(host.pk, is_new=True)
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
         raise TooManySessionsError
-    cover = covers.claimed(host.pk, cover_id) if cover_id is not None else None
-    covers.show(session, cover)
+    cover = covers.claim_picture(host.pk, cover_id) if cover_id is not None else None
+    covers.copy_facts(session, cover)
     if reasons := _reasons(session, now):
         session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
@@ -114,7 +114,7 @@ def create(
         covers.set_cover(session, cover)
     _announce_change(session, was_hidden=bool(reasons), moves=not reasons)
     if reasons:
-        _announce_held(session, reasons)
+        _send_session_held(session, reasons)
     return session
 
 
@@ -124,7 +124,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     """Change a session; before the start also its plan. New words may hold it, and always hold a rejected one. A young
     account cannot add links to a visible one. Raises ValidationError by field.
     """
-    session = _held(session)
+    session = _lock_session(session)
     if session.state not in OPEN_TO_EDIT:
         raise WrongStateError(session.state)
     if "starts_at" in changes:
@@ -142,7 +142,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     if is_covered:
         _cover(session, changes["cover_id"])
     was_hidden = session.hidden_at is not None
-    reasons = _reworded(session, now) if is_covered or changed & set(WORDING) else []
+    reasons = _reasons_for_review(session, now) if is_covered or changed & set(WORDING) else []
     if reasons:
         session.hidden_at, session.review = session.hidden_at or now, Review.IN_REVIEW
         if not was_hidden:
@@ -151,12 +151,12 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     moves = not was_hidden and ("starts_at" in changed or bool(reasons and session.state in SCHEDULED))
     _announce_change(session, was_hidden=was_hidden, moves=moves)
     if reasons:
-        _announce_held(session, reasons)
+        _send_session_held(session, reasons)
     return session
 
 
 def _cover(session: LiveSession, medium_id: int | None) -> None:
-    new = covers.claimed(session.host_id, medium_id) if medium_id is not None else None
+    new = covers.claim_picture(session.host_id, medium_id) if medium_id is not None else None
     covers.remove(session)
     if new is not None:
         covers.set_cover(session, new)
@@ -165,12 +165,12 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
     """Show the cover's edited description and focus. Links in a description hold nothing."""
-    session = _held(session)
+    session = _lock_session(session)
     before, was_hidden = session.cover, session.hidden_at is not None
-    covers.renew(session)
+    covers.refresh_facts(session)
     if session.cover == before:
         return
-    is_reworded = before is not None and _described(session.cover) != _described(before)
+    is_reworded = before is not None and _cover_description(session.cover) != _cover_description(before)
     reasons = _reasons(session, now) if is_reworded and not was_hidden else []
     is_held = bool(reasons) and not review.only_links(reasons)
     if is_reworded:
@@ -181,13 +181,13 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
     _save(session, now, "cover", "worded_at", "hidden_at", "review")
     _announce_change(session, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
     if is_held:
-        _announce_held(session, reasons)
+        _send_session_held(session, reasons)
 
 
 @transaction.atomic
 def rename_cover(*, session: LiveSession) -> None:
     """Give the cover a new address. Its host is hidden, so nobody is told."""
-    session = _held(session)
+    session = _lock_session(session)
     covers.detach_cover(session)
     session.save(update_fields=["cover"])
 
@@ -195,7 +195,7 @@ def rename_cover(*, session: LiveSession) -> None:
 @transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
     """Remove this cover, if it is shown."""
-    session = _held(session)
+    session = _lock_session(session)
     if session.cover_id != medium_id:
         return False
     covers.remove(session)
@@ -208,8 +208,8 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
     """Go live, `by_itself` only if automatic and due. Raises RejectedError."""
-    session = _held(session)
-    _needs(session, State.UPCOMING)
+    session = _lock_session(session)
+    _require_state(session, State.UPCOMING)
     if session.review == Review.REJECTED:
         raise RejectedError(session.state)
     if by_itself and not (session.automatic and session.starts_at <= now and session.hidden_at is None):
@@ -224,8 +224,8 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
 @transaction.atomic
 def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> LiveSession:
     """Make a replay, hidden if shorter than `SHORT` unless `keeps_short`."""
-    session = _held(session)
-    _needs(session, State.LIVE)
+    session = _lock_session(session)
+    _require_state(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
     session.ended_at = max(_milliseconds(now), session.started_at)
     is_short = session.ended_at - session.started_at < SHORT
@@ -235,15 +235,15 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     if is_short and not keeps_short and (session.hidden_at is None or session.review):
         _hide(session, "", now)  # also during a review: a moderator's decision does not show it again
     if session.hidden_at is None:
-        deliver_anew(session=session)
+        create_delivery(session=session)
     return session
 
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
     """Cancel an upcoming session, for good."""
-    session = _held(session)
-    _needs(session, State.UPCOMING)
+    session = _lock_session(session)
+    _require_state(session, State.UPCOMING)
     covers.remove(session)
     session = _transition(session, State.CANCELLED, now, "cover")
     session.reminders.all().delete()
@@ -251,10 +251,10 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 
 @transaction.atomic
-def miss(*, session: LiveSession, now: datetime) -> LiveSession:
+def mark_missed(*, session: LiveSession, now: datetime) -> LiveSession:
     """Make an upcoming session missed after settings.LIVE_GRACE, unless it was postponed."""
-    session = _held(session)
-    _needs(session, State.UPCOMING)
+    session = _lock_session(session)
+    _require_state(session, State.UPCOMING)
     if session.starts_at + settings.LIVE_GRACE > now:
         raise WrongStateError(session.state)
     session = _transition(session, State.MISSED, now)
@@ -278,7 +278,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
     """Hide a session from others, whatever moderators decided."""
-    session = _held(session)
+    session = _lock_session(session)
     if session.hidden_at is not None and not session.review:
         return False
     _hide(session, "", now)
@@ -288,7 +288,7 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 @transaction.atomic
 def show_again(*, session: LiveSession, now: datetime) -> bool:
     """Show a hidden session."""
-    session = _held(session)
+    session = _lock_session(session)
     return session.hidden_at is not None and _show(session, now)
 
 
@@ -309,7 +309,7 @@ def _show(session: LiveSession, now: datetime) -> bool:
     if session.state == State.LIVE:
         _remind(session)
     if session.state == State.REPLAY:
-        deliver_anew(session=session)  # windows may have dropped it
+        create_delivery(session=session)  # windows may have dropped it
     return True
 
 
@@ -320,9 +320,9 @@ def _remind(session: LiveSession) -> None:
 
 # --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
-def hold(*, session: LiveSession, now: datetime) -> bool:
+def hide_for_review(*, session: LiveSession, now: datetime) -> bool:
     """Hide a session until a moderator approves."""
-    session = _held(session)
+    session = _lock_session(session)
     if session.hidden_at is not None:
         return False
     _hide(session, Review.IN_REVIEW, now)
@@ -332,14 +332,14 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
     """Show what moderation held or rejected, not what host or admin hid. True if it did."""
-    session = _held(session)
+    session = _lock_session(session)
     return bool(session.review) and _show(session, now)
 
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
     """Hide a session for its content, and tell its host."""
-    session = _held(session)
+    session = _lock_session(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
     _hide(session, Review.REJECTED, now)
@@ -349,10 +349,10 @@ def reject(*, session: LiveSession, now: datetime) -> bool:
 def locked(session_id: int) -> LiveSession | None:
     """The session, locked until the transaction ends."""
     session = LiveSession.objects.filter(pk=session_id).first()
-    return _held(session) if session else None
+    return _lock_session(session) if session else None
 
 
-def _reworded(session: LiveSession, now: datetime) -> list[str]:
+def _reasons_for_review(session: LiveSession, now: datetime) -> list[str]:
     """Why moderators must see a session with new words. Raises ValidationError for refused links."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
@@ -368,22 +368,22 @@ def _reasons(session: LiveSession, now: datetime) -> list[str]:
     is_new = session._state.adding
     if not is_new:
         others = others.exclude(pk=session.pk)
-    earlier = [Earlier(other.created_at, _said(other)) for other in others.order_by("-pk")[:EARLIER]]
-    return review.hold_reasons(Submission(session.host, _said(session), is_new, earlier))
+    earlier = [Earlier(other.created_at, _moderated_text(other)) for other in others.order_by("-pk")[:EARLIER]]
+    return review.hold_reasons(Submission(session.host, _moderated_text(session), is_new, earlier))
 
 
-def _said(session: LiveSession) -> str:
-    parts = (session.title, session.url, session.cover_url, _described(session.cover))
+def _moderated_text(session: LiveSession) -> str:
+    parts = (session.title, session.url, session.cover_url, _cover_description(session.cover))
     return "\n".join(part for part in parts if part)
 
 
-def _described(cover: dict[str, Any] | None) -> str:
+def _cover_description(cover: dict[str, Any] | None) -> str:
     return str(cover.get("description", "")) if cover else ""
 
 
-def _announce_held(session: LiveSession, reasons: list[str]) -> None:
+def _send_session_held(session: LiveSession, reasons: list[str]) -> None:
     session_held.send(
-        sender=LiveSession, session_id=session.pk, author=session.host, text=_said(session), reasons=reasons
+        sender=LiveSession, session_id=session.pk, author=session.host, text=_moderated_text(session), reasons=reasons
     )
 
 
@@ -426,13 +426,13 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
     Host.objects.select_for_update(no_key=True).values_list("pk").filter(pk=host_id).first()
 
 
-def _held(session: LiveSession) -> LiveSession:
+def _lock_session(session: LiveSession) -> LiveSession:
     host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
     _lock(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)
 
 
-def _needs(session: LiveSession, state: State) -> None:
+def _require_state(session: LiveSession, state: State) -> None:
     if session.state != state:
         raise WrongStateError(session.state)
 

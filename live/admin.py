@@ -16,7 +16,7 @@ from live import actions
 from live.models import LiveSession, ReplayDelivery
 from live.replays import fan_out
 from media import attaching
-from media.admin import shots
+from media.admin import thumbnails
 from web.admin import ActedOnAdmin, DeliveryAdmin, ModeratedAdmin
 from web.rest import parse_id
 
@@ -74,7 +74,7 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
     def pictures(self, session: LiveSession) -> SafeString | str:
         """Present and past covers."""
         media = attaching.covers_of([session.pk]).get(session.pk)
-        return shots(media, is_veiled=False) if media else "-"
+        return thumbnails(media, is_veiled=False) if media else "-"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str
@@ -98,7 +98,7 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
     def chosen(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> list[LiveSession]:
         """The chosen sessions whose hosts the caller may judge."""
         sessions = super().chosen(request, queryset.select_related("host"))
-        return self.able(
+        return self.changeable_rows(
             request,
             sessions,
             lambda session: review.may_judge(session.host, request.user),  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
     @admin.action(description=_("Show again"), permissions=["change"])
     def show_again(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
         """Show the chosen sessions again."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda session: actions.show_again(session=session, now=timezone.now()),

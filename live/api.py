@@ -110,7 +110,7 @@ def own_session(request: Request, session_id: int) -> LiveSession:
     return session
 
 
-def shown(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
+def session_response(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
     """The session as the reader sees it."""
     return FeedResponse(visible_session(session.pk, reader), status=status)
 
@@ -129,7 +129,7 @@ class LiveSessionsView(ApiView):
         host = authenticated_user(request)
         fields = body(request, NewSession)
         session = actions.create(host=host, now=timezone.now(), **fields)
-        return shown(session, host, 201)
+        return session_response(session, host, 201)
 
 
 class LiveSessionView(PublicApiView):
@@ -149,7 +149,7 @@ class LiveSessionView(PublicApiView):
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
         session = actions.edit(session=session, now=timezone.now(), **fields)
-        return shown(session, authenticated_user(request))
+        return session_response(session, authenticated_user(request))
 
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
     def delete(self, request: Request, session_id: int) -> HttpResponse:
@@ -171,7 +171,7 @@ class StartView(ApiView):
         session = own_session(request, session_id)
         body(request, Nothing)
         session = actions.start(session=session, now=timezone.now())
-        return shown(session, authenticated_user(request))
+        return session_response(session, authenticated_user(request))
 
 
 class EndView(ApiView):
@@ -184,7 +184,7 @@ class EndView(ApiView):
         session = own_session(request, session_id)
         body(request, Nothing)
         session = actions.end(session=session, now=timezone.now())
-        return shown(session, authenticated_user(request))
+        return session_response(session, authenticated_user(request))
 
 
 class ReminderView(ApiView):

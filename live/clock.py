@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from web.times import written
+from web.times import format_moment
 
 WORDS: dict[str, Promise] = {
     "until-hours": gettext_lazy("in {h} h {m} min"),
@@ -23,7 +23,7 @@ WORDS: dict[str, Promise] = {
 """Words for remaining and elapsed time. sessions.js uses them too."""
 
 
-def _filled(name: str, seconds: int) -> str:
+def _format_words(name: str, seconds: int) -> str:
     minutes = seconds // 60
     hours = minutes // 60 if name.endswith("hours") else 0
     return str(WORDS[name]).format(h=hours, m=minutes - 60 * hours, s=f"{seconds % 60:02}")
@@ -35,11 +35,11 @@ def until(moment: datetime) -> str:
     if seconds <= 0:
         return str(WORDS["soon"])
     if seconds < 60:
-        return _filled("until-seconds", seconds)
+        return _format_words("until-seconds", seconds)
     if seconds < 3600:
-        return _filled("until-minutes", seconds)
+        return _format_words("until-minutes", seconds)
     if seconds < 86_400:
-        return _filled("until-hours", seconds)
+        return _format_words("until-hours", seconds)
     days = seconds // 86_400
     return ngettext("in %(count)d day", "in %(count)d days", days) % {"count": days}
 
@@ -49,10 +49,10 @@ def lasting(moment: datetime) -> str:
     seconds = int((timezone.now() - moment).total_seconds())
     if seconds < 60:
         return str(WORDS["begun"])
-    return _filled("since-minutes" if seconds < 3600 else "since-hours", seconds)
+    return _format_words("since-minutes" if seconds < 3600 else "since-hours", seconds)
 
 
-def length(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """A duration such as `4:05` or `1:02:33`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -64,9 +64,9 @@ def day_time(moment: datetime) -> str:
     moment, today = timezone.localtime(moment), timezone.localdate()
     near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}
     this_year = moment.year == today.year
-    day = near.get(moment.date()) or written(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
+    day = near.get(moment.date()) or format_moment(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
     zone = " UTC" if timezone.get_current_timezone_name() == "UTC" else ""
-    return f"{day} {written(moment, 'TIME_FORMAT')}{zone}"
+    return f"{day} {format_moment(moment, 'TIME_FORMAT')}{zone}"
 
 
 def ticking_words() -> SafeString:

@@ -20,7 +20,7 @@ from live.lineup import SCORE, Lineup, Scheduled
 from live.pull import HOSTS
 from live.snapshot import SnapshotExpiredError, SnapshotSlice, UnknownSnapshotError, WalkSnapshot
 from live.visibility import in_lineup, unhidden
-from live.walk import Entries, LivePage, LiveWalk, News, ReaderFacts
+from live.walk import FrozenEntries, LivePage, LiveWalk, PendingWrites, ReaderFacts
 from relations import rules
 from relations.rules import follows
 from storage.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
@@ -73,7 +73,7 @@ LINEUPS = f"""
 """
 
 
-class InLineup(NamedTuple):
+class HostLineupRow(NamedTuple):
     """A row of `LINEUPS`."""
 
     host_id: int
@@ -107,18 +107,18 @@ def live_page(
 
 # --- The first page --------------------------------------------------------------------------------------
 def _first_page(reader: User, page_size: int, now: datetime) -> LivePage:
-    context = _context(reader, FIRST, INFINITY)
-    walk = _begin(reader, context, page_size, context.frozen, now)
-    scheduled = _freeze(walk)
+    context = _fetch_reader_facts(reader, FIRST, INFINITY)
+    walk = _start_walk(reader, context, page_size, context.frozen, now)
+    scheduled = _freeze_entries(walk)
     lives = sum(score > 0 for score, _ in scheduled)
     entries = [session_id if place < lives else -session_id for place, (_, session_id) in enumerate(scheduled)]
     snapshot = walk.news.snapshot = WalkSnapshot.take(reader.pk, context.frozen, entries, lives, now)
     walk.news.entries, walk.news.lives = entries, lives
-    walk.fill(Entries(entries, entries[:lives]))
+    walk.fill(FrozenEntries(entries, entries[:lives]))
     return walk.page(snapshot)
 
 
-def _freeze(walk: LiveWalk) -> list[tuple[int, int]]:
+def _freeze_entries(walk: LiveWalk) -> list[tuple[int, int]]:
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
@@ -156,7 +156,7 @@ def _from_sql(walk: LiveWalk, hosts: list[int], repairs: int) -> list[tuple[int,
     lineups: dict[int, list[Scheduled]] = {}
     found: list[tuple[int, int]] = []
     params = {"hosts": id_array(hosts), "frozen": walk.context.frozen}
-    for row in fetch(LINEUPS, params, into=InLineup._make):
+    for row in fetch(LINEUPS, params, into=HostLineupRow._make):
         if row.version:
             versions[row.host_id] = row.version
         if row.session_id is not None:
@@ -175,18 +175,18 @@ def _next_page(
     reader: User, snapshot: WalkSnapshot | None, last_id: int | None, page_size: int, now: datetime
 ) -> LivePage:
     top = snapshot.frozen if snapshot else INFINITY
-    context = _context(reader, NEXT, top)
+    context = _fetch_reader_facts(reader, NEXT, top)
     # Most pages that need replays continue among them. If `last_id` is a session, replays begin at the top.
-    walk = _begin(reader, context, page_size, min(top, last_id or top), now)
+    walk = _start_walk(reader, context, page_size, min(top, last_id or top), now)
     if snapshot is None:
-        walk.fill(Entries([], []))
+        walk.fill(FrozenEntries([], []))
         return walk.page(None)
     read, more = _resume(walk, snapshot, last_id, now)
     if read.is_entry:
         walk.sources.add("snapshot")
         if walk.below != top:
             walk.below, walk.window = top, None
-    walk.fill(Entries(read.entries, read.lives, more=more))
+    walk.fill(FrozenEntries(read.entries, read.lives, more=more))
     return walk.page(snapshot)
 
 
@@ -197,10 +197,10 @@ def _resume(
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():
-            replies = walk.read([snapshot.reading(last_id, count)], count)
+            replies = walk.read([snapshot.read_command(last_id, count)], count)
             if read := WalkSnapshot.slice(replies[0]):
                 return read, snapshot if len(read.entries) == count else None
-        if kept := snapshot.stored(last_id, now):
+        if kept := snapshot.read_stored(last_id, now):
             return kept, None
         if snapshot.age(now) > WRITTEN_WITHIN or time.monotonic() > deadline:
             raise SnapshotExpiredError
@@ -208,13 +208,13 @@ def _resume(
 
 
 # --- Parts that all pages share --------------------------------------------------------------------------
-def _context(reader: User, query: str, below: int) -> ReaderFacts:
+def _fetch_reader_facts(reader: User, query: str, below: int) -> ReaderFacts:
     params = {"reader": reader.pk, "below": below, "pending": settings.PENDING_CAP + 1}
     return ReaderFacts(*fetch(query, params)[0])
 
 
-def _begin(reader: User, context: ReaderFacts, page_size: int, below: int, now: datetime) -> LiveWalk:
-    walk = LiveWalk(reader, page_size, context, below, News(now))
+def _start_walk(reader: User, context: ReaderFacts, page_size: int, below: int, now: datetime) -> LiveWalk:
+    walk = LiveWalk(reader, page_size, context, below, PendingWrites(now))
     if not (context.level and context.generation):
         walk.is_windowless = True
     return walk

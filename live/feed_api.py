@@ -9,7 +9,7 @@ from live.feed import live_page
 from live.hydrate import SessionBody
 from live.walk import LivePage
 from storage.paging import as_text
-from web.rest import ApiView, FeedResponse, LastIdPagination, Problem, once
+from web.rest import ApiView, FeedResponse, LastIdPagination, Problem, single_parameter
 
 SESSION_ID = OpenApiParameter(
     "session_id", str, description="The walk to go on with, as its first page named it; without it, a new one."
@@ -71,7 +71,7 @@ class LiveFeedView(ApiView):
         """
         reader = authenticated_user(request)
         session_id, last_id, size = (
-            once(request.GET, "session_id") or None,
+            single_parameter(request.GET, "session_id") or None,
             self.bounds["last_id"],
             self.bounds["limit"],
         )

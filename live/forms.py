@@ -15,7 +15,7 @@ from media import actions as media
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, MediaFile, Use
-from media.objects import MediaObject, media_object, medium_of
+from media.objects import MediaObject, decode_medium, object_from_row
 from storage.ids import MAX_ID
 
 OF_FORM = frozenset({"zone", "cover", "picture", "description", "without_picture"})
@@ -28,7 +28,7 @@ class LinkField(forms.URLField):
     default_validators = [check_link]
 
 
-def _address(label: Any, help_text: Any) -> LinkField:
+def _link_field(label: Any, help_text: Any) -> LinkField:
     return LinkField(
         label=label,
         help_text=help_text,
@@ -50,8 +50,8 @@ class SessionForm(forms.Form):
         error_messages={"required": _("Enter a start time.")},
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=LOCAL),
     )
-    url = _address(_("Link to watch"), _("Shown when you go live. You can add it later."))
-    cover_url = _address(_("Cover picture from a link"), _("A link to a picture, 16:9 works best."))
+    url = _link_field(_("Link to watch"), _("Shown when you go live. You can add it later."))
+    cover_url = _link_field(_("Cover picture from a link"), _("A link to a picture, 16:9 works best."))
     cover = forms.IntegerField(required=False, widget=forms.HiddenInput)
     picture = forms.FileField(
         label=_("Cover picture"),
@@ -125,7 +125,7 @@ class SessionForm(forms.Form):
         """The description with normalized line ends."""
         return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
 
-    def take_cover(self, owner: User) -> None:
+    def upload_cover(self, owner: User) -> None:
         """Take the picture, new or of an earlier try."""
         said = self.cleaned_data.get("description", "")
         file = self.cleaned_data.get("picture")
@@ -145,14 +145,14 @@ class SessionForm(forms.Form):
         except (DecoderBusyError, StoreError):
             self.add_error("picture", _("We couldn't upload this file. Try again in a moment."))
         if self.taken is not None:
-            self._say_cover(str(self.taken.pk))
+            self._set_cover_value(str(self.taken.pk))
 
-    def forget_cover(self) -> None:
+    def discard_cover(self) -> None:
         """Drop a refused picture."""
         self.taken = None
-        self._say_cover("")
+        self._set_cover_value("")
 
-    def _say_cover(self, number: str) -> None:
+    def _set_cover_value(self, number: str) -> None:
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # a QueryDict
         data["cover"] = number
         self.data = data
@@ -161,8 +161,8 @@ class SessionForm(forms.Form):
     def cover_shown(self) -> MediaObject | None:
         """The uploaded picture, else the session's."""
         if self.taken is not None:
-            return media_object(self.taken)
-        return medium_of(self.session.cover) if self.session else None
+            return object_from_row(self.taken)
+        return decode_medium(self.session.cover) if self.session else None
 
     @property
     def fields_to_save(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from live import actions, covers, hosting
 from live.actions import WrongStateError
 from live.forms import SessionForm
 from live.models import LiveSession, Review, State
-from live.views import answer_card, impossible, poll, session_or_404
+from live.views import answer_card, poll_context, session_or_404, wrong_state_message
 from media.offering import reports_blocked_media
 from storage import ids
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
@@ -84,14 +84,14 @@ STEPS = {
 
 @require_safe
 @signed_in
-def own(request: PageRequest, reader: User) -> HttpResponse:
+def own_sessions(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's sessions: live and planned first."""
     last_id = position(request)
     page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
     context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own", "following": ""}
     if last_id is None:
         context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED_CAP)
-    return show(request, "live/own.html", context | poll(), part="live/_more.html")
+    return show(request, "live/own.html", context | poll_context(), part="live/_more.html")
 
 
 @signed_in
@@ -104,7 +104,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
     form = SessionForm(request.POST or None, request.FILES or None, now=now)
     if form.is_bound:
         form.full_clean()
-        form.take_cover(reader)
+        form.upload_cover(reader)
     if form.is_valid():
         try:
             session = _plan_once(reader, form.fields_to_save, now)
@@ -125,7 +125,7 @@ def _refuse(form: SessionForm, error: ValidationError) -> None:
     fields = dict(error.error_dict) if hasattr(error, "error_dict") else {}
     if covers.FIELD in fields:
         form.add_error("picture", fields.pop(covers.FIELD))
-        form.forget_cover()
+        form.discard_cover()
         error = ValidationError(fields)
     if fields or not hasattr(error, "error_dict"):
         form.add_error(None, error)
@@ -156,7 +156,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     form = SessionForm(request.POST or None, request.FILES or None, session=session, now=now)
     if form.is_bound:
         form.full_clean()
-        form.take_cover(reader)
+        form.upload_cover(reader)
     if form.is_valid():
         # Check only changed fields: an untouched time may have passed, or have seconds.
         changed = {*form.changed_data, "cover_id"}
@@ -166,7 +166,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
         except ValidationError as error:
             _refuse(form, error)
         except WrongStateError as error:
-            form.add_error(None, impossible(error))
+            form.add_error(None, wrong_state_message(error))
         else:
             form.describe_cover(reader)
             if session.review == Review.IN_REVIEW:
@@ -181,7 +181,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @signed_in
 @limited("live")
 @require_http_methods(FORM_METHODS)
-def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
+def apply_host_action(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
     """Start, end, cancel or remove. Repeating counts as done."""
     step = STEPS.get(verb)
     if step is None:
@@ -200,7 +200,7 @@ def change(request: PageRequest, reader: User, session_id: int, verb: str) -> Ht
         done = step.act(session=session, now=timezone.now(), **more)
     except WrongStateError as error:
         if error.state != step.leads_to:
-            return answer_card(request, reader, session_id, problem=impossible(error))
+            return answer_card(request, reader, session_id, problem=wrong_state_message(error))
     else:
         if verb == "end" and isinstance(done, LiveSession) and done.hidden_at and not done.review:
             said = _("Session ended. It was shorter than a minute, so there is no replay.")

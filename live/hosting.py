@@ -87,12 +87,12 @@ def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
-def coming(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
+def upcoming_unfollowed(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     """Upcoming sessions of hosts not followed."""
     return bodies(fetch(COMING, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
-def waiting_for(session: SessionBody) -> int:
+def reminder_count(session: SessionBody) -> int:
     """Reminders of an upcoming session, at most `WAITING_CAP`; else 0."""
     if session.state != State.UPCOMING:
         return 0
@@ -109,11 +109,11 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
     """Hosts with something scheduled, among the `PROPOSED_OF` most followed."""
     params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
-    return [user_of(row) for row in fetch(_to_follow(), params)]
+    return [user_of(row) for row in fetch(_hosts_to_follow_query(), params)]
 
 
 @cache
-def _to_follow() -> str:
+def _hosts_to_follow_query() -> str:
     # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only until the page is full.
     return f"""
         SELECT {user_columns("u")} FROM (

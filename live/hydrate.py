@@ -14,8 +14,8 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.links import is_link
 from live.models import SHORT, State
-from live.visibility import VISIBLE, hidden, of_interest, visible
-from media.objects import MediaObject, medium_of
+from live.visibility import VISIBLE, concerns_others, hidden, visible
+from media.objects import MediaObject, decode_medium
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
@@ -41,7 +41,7 @@ CARDS = f"""
 OF_HOST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.id < %(below)s AND {VISIBLE}
-        AND (l.host_id = %(reader)s OR {of_interest("l")})
+        AND (l.host_id = %(reader)s OR {concerns_others("l")})
     ORDER BY l.id DESC LIMIT %(count)s
 """
 
@@ -128,9 +128,9 @@ def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
         id=str(row.id),
         title=row.title,
         host=HostCard.from_row(row.host_id, row.username, row.display_name, row.is_big_v, row.avatar),
-        url=_linked(row.url),
-        cover_url=_linked(row.cover_url),
-        cover=medium_of(row.cover),
+        url=_valid_link(row.url),
+        cover_url=_valid_link(row.cover_url),
+        cover=decode_medium(row.cover),
         state=row.state,
         shown_as=shown_as or row.state,
         starts_at=row.starts_at,
@@ -179,7 +179,7 @@ def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 
 
-def _linked(address: str) -> str:
+def _valid_link(address: str) -> str:
     return address if address and is_link(address) else ""  # most have no address
 
 

@@ -76,7 +76,7 @@ class Lineup:
     def __init__(self, host_id: int) -> None:
         self.key = keys.lineup(host_id)
 
-    def reading(self) -> Command:
+    def read_command(self) -> Command:
         """Read the whole lineup. `read` parses the reply."""
         return ("ZRANGE", self.key, 0, -1, "WITHSCORES")
 
@@ -92,7 +92,7 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """Raw RESP of `reading`: a page may read very many."""
+        """Raw RESP of `read_command`: a page may read very many."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 
@@ -121,7 +121,7 @@ class Lineup:
 @task("live.apply")
 def apply(host_id: int) -> bool:
     """Write the committed lineup. False without Redis."""
-    generation, version, entries = _current(host_id)
+    generation, version, entries = _fetch_current(host_id)
     if not version:
         return True
     if generation is None:
@@ -129,11 +129,11 @@ def apply(host_id: int) -> bool:
     lineup = Lineup(host_id)
     try:
         with feeds_errors():
-            if _put(lineup, generation, version, entries) > version:
+            if _write_lineup(lineup, generation, version, entries) > version:
                 # The newer version came from PostgreSQL, so PostgreSQL must know it by now. If not, somebody restored
                 # an older database without our command, and the lineup is from a lost future.
-                generation, version, entries = _current(host_id)
-                if generation is not None and _put(lineup, generation, version, entries) > version:
+                generation, version, entries = _fetch_current(host_id)
+                if generation is not None and _write_lineup(lineup, generation, version, entries) > version:
                     pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(generation, version, entries)])
     except FeedsUnavailableError as error:
         logger.warning("the lineup of host %s was not updated. It is tried again: %s", host_id, error)
@@ -149,7 +149,7 @@ class _LineupRow(NamedTuple):
     score: int
 
 
-def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
+def _fetch_current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
     rows = fetch(CURRENT, {"host": host_id}, into=_LineupRow._make)
     if not rows:
         return None, 0, []
@@ -157,7 +157,7 @@ def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
     return rows[0].generation, rows[0].version, entries
 
 
-def _put(lineup: Lineup, generation: int, version: int, entries: Sequence[Scheduled]) -> int:
+def _write_lineup(lineup: Lineup, generation: int, version: int, entries: Sequence[Scheduled]) -> int:
     return int(pipelined(feeds_for_tasks(), [lineup.put(generation, version, entries)])[0])
 
 

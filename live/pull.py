@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from accounts.levels.policy import EPOCH
 from live.hydrate import COLUMNS, SessionRow
-from live.visibility import active_only, unhidden
+from live.visibility import join_active_host, unhidden
 from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
@@ -20,7 +20,7 @@ HOSTS = f"""
 """
 
 
-def newest(hosts: str, condition: str) -> str:
+def newest_replays(hosts: str, condition: str) -> str:
     """WITH expressions ending in `pulled`: the newest `count` replays of `hosts` (a query of `id`). `condition` on `l`
     must be an index's, except for rare parts.
     """
@@ -48,16 +48,16 @@ def newest(hosts: str, condition: str) -> str:
     """
 
 
-ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {active_only('host.id')}"
+ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {join_active_host('host.id')}"
 
 # Windows include hidden replays, so that showing one again needs no delivery.
 ENTRIES = f"""
-    WITH {newest(HOSTS, "NOT l.pulled")}
+    WITH {newest_replays(HOSTS, "NOT l.pulled")}
     SELECT {EPOCH}, pulled.position, pulled.host_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
 """
 BODIES = f"""
-    WITH {newest(ACTIVE, f"{unhidden('l')} AND l.id <> ALL(%(held)s::bigint[])")}
+    WITH {newest_replays(ACTIVE, f"{unhidden('l')} AND l.id <> ALL(%(held)s::bigint[])")}
     SELECT pulled.position, {COLUMNS} FROM pulled
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = pulled.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h

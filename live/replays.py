@@ -85,7 +85,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 
 # --- The end of a session --------------------------------------------------------------------------------
-def deliver_anew(*, session: LiveSession) -> None:
+def create_delivery(*, session: LiveSession) -> None:
     """Insert the delivery and start the fan-out, or mark a big-V's replay as pulled."""
     if fetch(PULL, {"session": session.pk}):
         return

@@ -40,7 +40,7 @@ def judge(session_id: int, status: str) -> bool:
         return actions.approve(session=session, now=now)
     if status == ReviewStatus.REJECTED:
         return actions.reject(session=session, now=now)
-    return actions.hold(session=session, now=now)
+    return actions.hide_for_review(session=session, now=now)
 
 
 def uncover(session_id: int, medium_id: int) -> bool:

@@ -174,7 +174,7 @@ class WalkSnapshot:
         """The time since the walk began."""
         return timedelta(milliseconds=now.timestamp() * 1000 - self.taken_at)
 
-    def reading(self, last_id: int | None, count: int) -> Command:
+    def read_command(self, last_id: int | None, count: int) -> Command:
         """Read `count` entries after `last_id`, and renew the TTL."""
         seconds = int(settings.LIVE_SNAPSHOT_TTL.total_seconds())
         return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
@@ -187,7 +187,7 @@ class WalkSnapshot:
         found, entries, lives = reply
         return SnapshotSlice(bool(found), list(map(int, entries)), list(map(int, lives)))
 
-    def writing(self, entries: Sequence[int], lives: int) -> Command:
+    def write_command(self, entries: Sequence[int], lives: int) -> Command:
         """Write the snapshot to Redis unless it exists."""
         seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS_CAP
         return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
@@ -198,7 +198,7 @@ class WalkSnapshot:
         params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS_CAP - 1}
         fetch(KEEP, self._params(now) | params)
 
-    def stored(self, last_id: int | None, now: datetime) -> SnapshotSlice | None:
+    def read_stored(self, last_id: int | None, now: datetime) -> SnapshotSlice | None:
         """All entries after `last_id` in PostgreSQL. Renews their expiry."""
         rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:
@@ -215,7 +215,7 @@ class WalkSnapshot:
         return {"reader": self.reader_id, "digest": self.digest, "expires_at": now + settings.LIVE_SNAPSHOT_TTL}
 
 
-def forget_kept(*, now: datetime) -> int:
+def delete_expired(*, now: datetime) -> int:
     """Delete expired rows. Return how many."""
     forgotten = 0
     while taken := len(fetch(OVER, {"now": now, "limit": FORGET_LENGTH})):

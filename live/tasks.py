@@ -21,14 +21,14 @@ def sweep() -> None:
 @task("live.forget_snapshots")
 def forget_snapshots() -> None:
     """Periodic: delete expired snapshots in PostgreSQL."""
-    snapshot.forget_kept(now=database_now())
+    snapshot.delete_expired(now=database_now())
 
 
 @task("live.run")
 @only_if_rows("live.run", timing.DUE)
 def run() -> None:
     """Periodic: start, end and miss sessions that are due."""
-    timing.run(now=database_now())
+    timing.advance_due(now=database_now())
 
 
 @task("live.measure")

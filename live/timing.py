@@ -46,10 +46,10 @@ _BY_NOW = {
     "count": 1,
 }
 DUE = " UNION ALL ".join(f"({each % _BY_NOW})" for each in (MISSED, STARTING, ENDING))
-"""A query that finds sessions that `run` would change. Beat asks it."""
+"""A query that finds sessions that `advance_due` would change. Beat asks it."""
 
 
-def run(*, now: datetime) -> int:
+def advance_due(*, now: datetime) -> int:
     """Start, end and miss the sessions that are due. Return how many."""
     params = {
         "now": now,
@@ -58,16 +58,16 @@ def run(*, now: datetime) -> int:
         "count": AT_ONCE,
     }
     return sum(
-        _each(fetch(due, params), partial(verb, now=now))
+        _apply_to_each(fetch(due, params), partial(verb, now=now))
         for due, verb in (
-            (MISSED, actions.miss),
+            (MISSED, actions.mark_missed),
             (STARTING, partial(actions.start, by_itself=True)),
             (ENDING, actions.end),
         )
     )
 
 
-def _each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
+def _apply_to_each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
     changed = 0
     for session in LiveSession.objects.filter(pk__in=[row[0] for row in rows]).order_by("pk"):
         try:

@@ -28,10 +28,10 @@ from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError
 from live.walk import LivePage
 from relations.suggestions import suggestions
-from relations.visibility import standing
+from relations.visibility import profile_relation
 from storage import ids
 from web.pages import INVALID, PageRequest, limited, redirect_next, show, wants_part
-from web.rest import PAGE, limit, once, parse_id, position
+from web.rest import PAGE, limit, parse_id, position, single_parameter
 
 LOOKS = ("card", "whole", "own", "strip")
 SHOWN = 200
@@ -46,29 +46,33 @@ BEFORE = timedelta(seconds=5)
 def live(request: PageRequest, reader: User) -> HttpResponse:
     """The feed. An expired walk starts again with a notice."""
     now = timezone.now()
-    last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
+    last_id, size, session_id = (
+        position(request),
+        limit(request, "page_size"),
+        single_parameter(request.GET, "session_id") or None,
+    )
     try:
         page = live_page(reader, session_id=session_id, last_id=last_id, page_size=size, now=now)
     except SnapshotExpiredError:
-        return _restarted(request, reader, size, now)
+        return _restart_response(request, reader, size, now)
     if last_id is None:
-        return _answer(request, page, size, _beginning(reader, page, now), part="live/_beginning.html")
-    return _answer(request, page, size, {"is_first": False}, part="live/_more.html")
+        return _page_response(request, page, size, _first_page_context(reader, page, now), part="live/_beginning.html")
+    return _page_response(request, page, size, {"is_first": False}, part="live/_more.html")
 
 
-def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
+def _restart_response(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
     notice = _("This list has changed. You're back at the top.")
     if not wants_part(request):
         messages.info(request, notice)
         return redirect("live")
     page = live_page(reader, session_id=None, last_id=None, page_size=size, now=now)
-    context = _beginning(reader, page, now) | {"notice": notice}
-    response = _answer(request, page, size, context, part="live/_beginning.html")
+    context = _first_page_context(reader, page, now) | {"notice": notice}
+    response = _page_response(request, page, size, context, part="live/_beginning.html")
     response["HX-Reswap"] = "innerHTML show:window:top"
     return retarget(response, "#live")
 
 
-def _beginning(reader: User, page: LivePage, now: datetime) -> dict[str, Any]:
+def _first_page_context(reader: User, page: LivePage, now: datetime) -> dict[str, Any]:
     since = now - BEFORE
     recent = [one.id for one in page.items if one.started_at and one.shown_as == State.LIVE and one.started_at > since]
     context = {
@@ -83,18 +87,20 @@ def _beginning(reader: User, page: LivePage, now: datetime) -> dict[str, Any]:
     return context
 
 
-def _answer(request: PageRequest, page: LivePage, size: int, context: dict[str, Any], *, part: str) -> HttpResponse:
+def _page_response(
+    request: PageRequest, page: LivePage, size: int, context: dict[str, Any], *, part: str
+) -> HttpResponse:
     response = show(
         request,
         "live/live.html",
-        {"page": page, "look": "card", "following": _following(page, size)} | context | poll(),
+        {"page": page, "look": "card", "following": _next_page_query(page, size)} | context | poll_context(),
         part=part,
     )
     response["X-Feed-Source"] = ",".join(page.sources)
     return store_after(response, page)
 
 
-def _following(page: LivePage, size: int) -> str:
+def _next_page_query(page: LivePage, size: int) -> str:
     named = {"session_id": page.session_id or "", "page_size": str(size) if size != PAGE else ""}
     query = urlencode({name: value for name, value in named.items() if value})
     return f"{query}&" if query else ""
@@ -103,23 +109,23 @@ def _following(page: LivePage, size: int) -> str:
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
     """How many other sessions went live, and which shown ones differ. 204 without news."""
-    since, known = position(request, "since"), once(request.GET, "known")
-    shown = _versions(once(request.GET, "has"))
+    since, known = position(request, "since"), single_parameter(request.GET, "known")
+    shown = _versions(single_parameter(request.GET, "has"))
     changed = hosting.changed_among(shown, request.user)
     count, capped = 0, False
     if since and isinstance(request.user, User):
         at = datetime.fromtimestamp(min(since, ids.MAX_ID >> ids.SEQUENCE_BITS) / 1000, UTC)
         count, capped = hosting.started_since(request.user, at, known=[*_ids(known)])
-    if not changed and once(request.GET, "shows") == str(count):
+    if not changed and single_parameter(request.GET, "shows") == str(count):
         return HttpResponse(status=204)
     context = {"count": count, "capped": capped, "since": since or "", "known": known}
-    response = show(request, "live/_news.html", context | poll())
+    response = show(request, "live/_news.html", context | poll_context())
     if changed:
         trigger_client_event(response, "sessions", {str(pk): version for pk, version in changed.items()})
     return response
 
 
-def poll() -> dict[str, Any]:
+def poll_context() -> dict[str, Any]:
     """How often an open page asks for news."""
     return {"poll_seconds": settings.HOME_POLL_SECONDS}
 
@@ -136,7 +142,7 @@ def _versions(text: str) -> dict[int, int]:
     return dict([(pk, version) for pk, version in known if pk is not None and version is not None][:SHOWN])
 
 
-def _look(asked: Any) -> tuple[str, str | None]:
+def _card_options(asked: Any) -> tuple[str, str | None]:
     look, shown_as = asked.get("look", ""), asked.get("as", "")
     return look if look in LOOKS else "card", shown_as if shown_as in State.values else None
 
@@ -162,7 +168,7 @@ WORDS = {
 }
 
 
-def impossible(error: WrongStateError) -> str:
+def wrong_state_message(error: WrongStateError) -> str:
     """Why a step is no longer possible."""
     if isinstance(error, actions.RejectedError):
         return _("Moderators rejected this session, so others can't see it. Edit it to have it reviewed again.")
@@ -173,20 +179,20 @@ def impossible(error: WrongStateError) -> str:
 @require_safe
 def show_session(request: PageRequest, session_id: int) -> HttpResponse:
     """The page, or only the card for a list."""
-    look, shown_as = _look(request.GET)
+    look, shown_as = _card_options(request.GET)
     session = session_or_404(session_id, request.user, shown_as)
     if wants_part(request):
         return show(request, "live/_session.html", _card(session, look, request.user))
-    return show(request, "live/session.html", _card(session, "whole", request.user) | poll())
+    return show(request, "live/session.html", _card(session, "whole", request.user) | poll_context())
 
 
 def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
     context: dict[str, Any] = {"session": session, "look": look}
     if look == "whole":
         host = User.objects.get(pk=session.host.id)
-        stands = standing(host, reader)
+        stands = profile_relation(host, reader)
         context |= {"person": host, "following": stands.following, "requested": stands.requested}
-        context["coming"] = hosting.waiting_for(session)
+        context["coming"] = hosting.reminder_count(session)
     return context
 
 
@@ -199,7 +205,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     try:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
-        return answer_card(request, reader, session_id, problem=impossible(error))
+        return answer_card(request, reader, session_id, problem=wrong_state_message(error))
     return answer_card(request, reader, session_id, notice=_("We'll notify you when it starts."))
 
 
@@ -221,7 +227,7 @@ def answer_card(
 ) -> HttpResponse:
     """The current card, or a redirect. With a `notice` only the button gets the focus."""
     if wants_part(request):
-        look, shown_as = _look(request.POST)
+        look, shown_as = _card_options(request.POST)
         session = session_or_404(session_id, reader, shown_as)
         context = _card(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
         return show(request, "live/_session.html", context, status=INVALID if problem else 200)

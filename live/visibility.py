@@ -32,12 +32,12 @@ def announced(session: str, host: str, was_hidden: str) -> str:
     return f"{host}.is_active AND NOT ({hidden(session)} AND {was_hidden})"
 
 
-def belongs(host_id: str) -> str:
+def host_in_feed(host_id: str) -> str:
     """Whether the host belongs to the reader's feed."""
     return f"({follows(READER, host_id)} AND {is_wanted(READER, host_id)})"
 
 
-def of_interest(session: str) -> str:
+def concerns_others(session: str) -> str:
     """Whether a session concerns others: not if cancelled or missed."""
     return f"{session}.state IN ('upcoming', 'live', 'replay')"
 
@@ -47,7 +47,7 @@ def in_lineup(session: str) -> str:
     return f"{session}.state IN ('upcoming', 'live') AND {unhidden(session)}"
 
 
-def active_only(host_id: str) -> str:
+def join_active_host(host_id: str) -> str:
     """A join that keeps active hosts. OFFSET 0 forces a probe per row."""
     return f"CROSS JOIN LATERAL (SELECT FROM accounts_user u WHERE u.id = {host_id} AND u.is_active OFFSET 0) u"
 

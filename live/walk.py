@@ -12,10 +12,10 @@ from django.db import DatabaseError
 from accounts.models import User
 from live.hydrate import COLUMNS, SessionBody, SessionRow, body
 from live.models import State
-from live.pull import newest, pull_bodies
+from live.pull import newest_replays, pull_bodies
 from live.replays import Replays
 from live.snapshot import SnapshotExpiredError, WalkSnapshot
-from live.visibility import active_only, belongs, of_interest, shown, unhidden
+from live.visibility import concerns_others, host_in_feed, join_active_host, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
 from storage.window import NO_SLICE, Entry, Window
 from storage.window import Slice as WindowSlice
@@ -33,14 +33,14 @@ BOUND = 2_000
 REFILLS = 3
 """Rounds over the replays before PostgreSQL serves the rest."""
 
-BELONGS = belongs("l.host_id")
+BELONGS = host_in_feed("l.host_id")
 # Only visible replays are candidates among the pulled ones.
 PULLED_HOSTS = f"""
-    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {active_only("l.host_id")}
+    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {join_active_host("l.host_id")}
     WHERE {BELONGS}
 """
 VERIFY = f"""
-    WITH {newest(PULLED_HOSTS, f"l.pulled AND {unhidden('l')}")},
+    WITH {newest_replays(PULLED_HOSTS, f"l.pulled AND {unhidden('l')}")},
     wanted AS (
         SELECT id, false AS is_pulled FROM unnest(%(ids)s::bigint[]) AS entry (id)
         UNION ALL
@@ -50,7 +50,7 @@ VERIFY = f"""
         SELECT id, true FROM pulled
     )
     SELECT wanted.is_pulled, {BELONGS},
-        {shown("l", "h")} AND {of_interest("l")}, l.position, {COLUMNS}
+        {shown("l", "h")} AND {concerns_others("l")}, l.position, {COLUMNS}
     FROM wanted
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
@@ -91,7 +91,7 @@ class LivePage:
     session_id: str | None
     has_more: bool
     sources: list[str]
-    news: "News"
+    news: "PendingWrites"
 
     def store(self) -> None:
         """Write snapshot and repairs to Redis. Never fails."""
@@ -126,7 +126,7 @@ class ReaderFacts:
 
 
 @dataclass(slots=True)
-class News:
+class PendingWrites:
     """Commands for Redis after the page is sent."""
 
     now: datetime
@@ -141,7 +141,7 @@ class News:
         """Send the commands. Without Redis, keep the snapshot in PostgreSQL."""
         commands, token = list(self.commands), secrets.token_hex(8)
         if self.snapshot:
-            commands.insert(0, self.snapshot.writing(self.entries, self.lives))
+            commands.insert(0, self.snapshot.write_command(self.entries, self.lives))
         if self.wished:
             window, epoch = self.wished
             commands.insert(0, window.begin(token, epoch))
@@ -151,13 +151,13 @@ class News:
             with feeds_errors():
                 replies = pipelined(feeds(), commands)
         except FeedsUnavailableError:
-            self._keep()
+            self._store_snapshot()
             return
         # Of concurrent pages, one begins the construction, and one task builds.
         if self.wished and replies[0]:
             self.wished[0].build_later(token)
 
-    def _keep(self) -> None:
+    def _store_snapshot(self) -> None:
         if self.snapshot:
             try:
                 self.snapshot.store(self.entries, self.lives, self.now)
@@ -167,7 +167,7 @@ class News:
                 )
 
 
-class Entries:
+class FrozenEntries:
     """Remaining entries in frozen order: ids, negative if upcoming."""
 
     def __init__(self, entries: list[int], lives: Iterable[int], *, more: WalkSnapshot | None = None) -> None:
@@ -181,7 +181,7 @@ class Entries:
         if not self._entries and self._more:
             try:
                 with feeds_errors():
-                    read = WalkSnapshot.slice(pipelined(feeds(), [self._more.reading(last_id, count)])[0])
+                    read = WalkSnapshot.slice(pipelined(feeds(), [self._more.read_command(last_id, count)])[0])
             except FeedsUnavailableError:
                 read = None
             if read is None:
@@ -201,7 +201,7 @@ class LiveWalk:
     context: ReaderFacts
     below: int
     """The position that the replays have reached."""
-    news: News
+    news: PendingWrites
     window: WindowSlice | None = None
     """The inbox of replays below `below`, `window_count` deep. None if not read yet, or unusable."""
     window_count: int = 0
@@ -236,14 +236,14 @@ class LiveWalk:
         if self.is_windowless or not count:
             return pipelined(feeds(), commands)
         window = Replays(self.reader.pk)
-        *replies, reply = pipelined(feeds(), [*commands, window.reading(self.below, count)])
+        *replies, reply = pipelined(feeds(), [*commands, window.read_command(self.below, count)])
         self.window, self.window_count = Window.slice(reply, count, self.context.epoch), count
         if not self.window.is_usable:
             self.is_windowless = True
             self.news.wished = (window, self.context.epoch)
         return replies
 
-    def fill(self, entries: Entries) -> None:
+    def fill(self, entries: FrozenEntries) -> None:
         """Take entries, then replays from inbox, deliveries and pulled ones, then PostgreSQL."""
         count = self.wanted
         refills = looked = 0
@@ -264,7 +264,7 @@ class LiveWalk:
                 break
             count = min(count * DEEPER, LONGEST)
         if not self.is_done:
-            self._pull(entries.held)
+            self._fill_from_sql(entries.held)
 
     def _candidates(self, count: int, needed: int) -> list[int] | None:
         """Positions of the next replays to verify. None if PostgreSQL must serve the rest."""
@@ -319,7 +319,7 @@ class LiveWalk:
         if len(pulled) == count:
             bound = max(bound, pulled[-1] - 1)
         by_position = {row.position: row for row in rows if row.position is not None}
-        self._forget(by_position)
+        self._remove_from_inbox(by_position)
         for position in sorted({*positions, *pulled}, reverse=True):
             if position <= bound:
                 break
@@ -335,7 +335,7 @@ class LiveWalk:
         self.is_windowless = bound == max(window.floor, context.pending_bound)
         self.window = None
 
-    def _forget(self, by_position: Mapping[int, VerifiedSession]) -> None:
+    def _remove_from_inbox(self, by_position: Mapping[int, VerifiedSession]) -> None:
         """Remove replays of hosts outside the feed from the inbox. Hidden ones stay: showing one again sends no
         delivery.
         """
@@ -350,7 +350,7 @@ class LiveWalk:
         if members:
             self.news.commands.append(Replays(self.reader.pk).forget(members, window))
 
-    def _pull(self, held: set[int]) -> None:
+    def _fill_from_sql(self, held: set[int]) -> None:
         self.sources.add("sql")
         count = self.wanted
         rows = pull_bodies(self.reader.pk, below=self.below, count=count, held=id_array(held))

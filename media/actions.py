@@ -21,11 +21,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
-from media.decoder import DecodedPicture, DecoderError, decoder, place
+from media.decoder import DecodedPicture, DecoderError, decoder, decoder_slot
 from media.files import StoreError, new_name
 from media.kinds import kind_of
 from media.models import DESCRIPTION_LENGTH, FileMove, MediaFile, MediaKind, Use, file_names
-from media.offering import BlockedMediaError, offer, reports_blocked_media
+from media.offering import BlockedMediaError, check_allowed, reports_blocked_media
 from media.signals import medium_described
 from media.store import incoming, store
 from storage.queue import task
@@ -72,7 +72,7 @@ class TooLargeError(MediaError):
     """Too many bytes, pixels or frames."""
 
 
-class UsedError(MediaError):
+class UnusableMediaError(MediaError):
     """The media cannot be used for this."""
 
 
@@ -119,7 +119,7 @@ def store_file(
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
-    if key and (made := _made_before(owner_id, key, digest)):
+    if key and (made := _earlier_upload(owner_id, key, digest)):
         return made
     row = MediaFile(
         owner_id=owner_id,
@@ -130,28 +130,30 @@ def store_file(
         focus_y=focus[1],
         key=key,
     )
-    with _draft() as draft:
-        files = _pictured(row, file, draft, shape) if kind == MediaKind.IMAGE else _filmed(row, file, draft)
+    with _temporary_path() as draft:
+        files = (
+            _process_picture(row, file, draft, shape) if kind == MediaKind.IMAGE else _process_video(row, file, draft)
+        )
         row.name = new_name()
         kept = list(zip(files, row.files, strict=True))
         try:
             for source, name in kept:
                 store().save(source, name)
             with transaction.atomic():
-                offered(row, is_face=shape is not POSTED)
+                check_blocked(row, is_face=shape is not POSTED)
                 row.save(force_insert=True)
         except BaseException as error:
-            take_back(name for _source, name in kept)
-            if isinstance(error, IntegrityError) and key and (made := _made_before(owner_id, key, digest)):
+            delete_stored(name for _source, name in kept)
+            if isinstance(error, IntegrityError) and key and (made := _earlier_upload(owner_id, key, digest)):
                 return made
             raise
     return row
 
 
-def offered(row: MediaFile, *, is_face: bool) -> None:
+def check_blocked(row: MediaFile, *, is_face: bool) -> None:
     """Ask whether a medium may be kept. Raises BlockedError."""
     try:
-        offer([row], owner_id=row.owner_id, is_face=is_face)
+        check_allowed([row], owner_id=row.owner_id, is_face=is_face)
     except BlockedMediaError as error:
         raise BlockedError(str(error)) from error
 
@@ -159,7 +161,7 @@ def offered(row: MediaFile, *, is_face: bool) -> None:
 def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
-    with _draft() as draft:
+    with _temporary_path() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
     return _digest(file), phash
 
@@ -204,7 +206,7 @@ def _digest(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _made_before(owner_id: int, key: str, digest: str) -> MediaFile | None:
+def _earlier_upload(owner_id: int, key: str, digest: str) -> MediaFile | None:
     made = MediaFile.objects.filter(owner_id=owner_id, key=key).first()
     if made and made.sha256 != digest:
         raise KeyConflictError
@@ -212,7 +214,7 @@ def _made_before(owner_id: int, key: str, digest: str) -> MediaFile | None:
 
 
 @contextlib.contextmanager
-def _draft() -> Iterator[str]:
+def _temporary_path() -> Iterator[str]:
     folder = incoming()
     name = f"{secrets.token_hex(16)}."
     try:
@@ -224,7 +226,7 @@ def _draft() -> Iterator[str]:
             path.unlink(missing_ok=True)
 
 
-def _pictured(row: MediaFile, file: IO[bytes], draft: str, shape: PictureLimits) -> list[Path]:
+def _process_picture(row: MediaFile, file: IO[bytes], draft: str, shape: PictureLimits) -> list[Path]:
     picture = _decoded(file, draft, shape)
     for name in DecodedPicture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
@@ -244,7 +246,7 @@ def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPictur
         "bytes": settings.MEDIA_VIDEO_BYTES,
     }
     try:
-        with place():
+        with decoder_slot():
             return decoder.run(job)
     except DecoderError as error:
         if error.reason == "full":
@@ -266,7 +268,7 @@ def _refusal(reason: str) -> MediaError:
     return MediaError(_("This picture is damaged or incomplete. Try another one."))
 
 
-def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
+def _process_video(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
     source, path = Path(f"{draft}source"), Path(f"{draft}video")
     _copy(file, source)
     job = {
@@ -277,7 +279,7 @@ def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
         "bytes": settings.MEDIA_VIDEO_BYTES,
     }
     try:
-        with place():
+        with decoder_slot():
             film = decoder.film(job)
     except DecoderError as error:
         if error.reason == "full":
@@ -312,7 +314,7 @@ def _copy(file: IO[bytes], path: Path) -> None:
         shutil.copyfileobj(file, copy, CHUNK_BYTES)
 
 
-def take_back(names: Iterable[str]) -> None:
+def delete_stored(names: Iterable[str]) -> None:
     """Delete stored files that got no row. The sweep deletes what fails here."""
     for name in names:
         try:
@@ -346,7 +348,7 @@ def remove_unused(*, owner_id: int, media_id: int) -> bool:
     row = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, use=Use.NONE).first()
     if row is None:
         return False
-    forget([row])
+    delete_media([row])
     return True
 
 
@@ -354,24 +356,24 @@ def remove_unused(*, owner_id: int, media_id: int) -> bool:
 def purge(*, owner_id: int, limit: int) -> int:
     """Remove up to `limit` media of a deleted account."""
     rows = list(MediaFile.objects.select_for_update().filter(owner_id=owner_id).order_by("-pk")[:limit])
-    forget(rows)
+    delete_media(rows)
     return len(rows)
 
 
 # --- Withdrawing -----------------------------------------------------------------------------------------
-def forget(rows: Sequence[MediaFile]) -> None:
+def delete_media(rows: Sequence[MediaFile]) -> None:
     """Delete media. Files go after the commit."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    _move(rows, lambda: "")
+    _plan_moves(rows, lambda: "")
 
 
 def rename(rows: Sequence[MediaFile]) -> None:
     """Rename files in the caller's transaction."""
-    _move(rows, new_name)
+    _plan_moves(rows, new_name)
     MediaFile.objects.bulk_update(rows, ["name"])
 
 
-def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
+def _plan_moves(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
     moves = []
     for row in rows:
         to = new()
@@ -379,22 +381,22 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
         if row.captions:
             moves.append(FileMove(name=row.name, to=to, ext=row.captions))
         row.name = to or row.name
-    _plan(moves)
+    _schedule_moves(moves)
 
 
 def drop_captions(row: MediaFile) -> None:
     """Remove a captions file. The caller saves the row."""
     if row.captions:
-        _plan([FileMove(name=row.name, ext=row.captions)])
+        _schedule_moves([FileMove(name=row.name, ext=row.captions)])
 
 
-def _plan(moves: Sequence[FileMove]) -> None:
+def _schedule_moves(moves: Sequence[FileMove]) -> None:
     if moves:
         FileMove.objects.bulk_create(moves)
-        transaction.on_commit(partial(_move_now, [move.pk for move in moves]))
+        transaction.on_commit(partial(_run_moves, [move.pk for move in moves]))
 
 
-def _move_now(ids: Sequence[int]) -> None:
+def _run_moves(ids: Sequence[int]) -> None:
     done = move_files(ids[:FAST], FAST_SECONDS)
     if 0 < done < len(ids):
         finish_moves.delay()

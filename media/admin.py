@@ -19,7 +19,7 @@ from web.admin import LogAdmin
 from web.rest import parse_id
 
 
-def shots(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = False) -> SafeString:
+def thumbnails(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = False) -> SafeString:
     """Thumbnails from addresses for staff only. `is_veiled`: loaded on a click, and labelled sensitive unless
     `is_unmarked`.
     """
@@ -34,7 +34,7 @@ class ShotList(ChangeList):
         """Add the items' media."""
         super().get_results(request)
         self.result_list = rows = list(self.result_list)
-        media = attaching.all_of(self.item_of(row) for row in rows)
+        media = attaching.media_by_item(self.item_of(row) for row in rows)
         for row in rows:
             row.shots = media.get(self.item_of(row) or 0, [])
 
@@ -108,7 +108,7 @@ class MediaFileAdmin(LogAdmin):
     @admin.display(description=_("picture"))
     def shot(self, medium: MediaFile) -> SafeString:
         """The veiled picture."""
-        return shots([medium], is_veiled=True, is_unmarked=True)
+        return thumbnails([medium], is_veiled=True, is_unmarked=True)
 
     @admin.display(description=_("post"))
     def of_item(self, medium: MediaFile) -> str:

@@ -16,7 +16,7 @@ from media.captioning import remove_captions, set_captions
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
-from media.objects import MediaObject, media_object
+from media.objects import MediaObject, object_from_row
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
 from web.refusals import ConflictError
@@ -107,7 +107,7 @@ def caller(request: Request) -> int:
     return int(request.user.pk or 0)
 
 
-def taken(field: str, take: Callable[[], T]) -> T:
+def with_api_errors(field: str, take: Callable[[], T]) -> T:
     """`take()`, with its errors as API errors of the field."""
     try:
         return take()
@@ -125,7 +125,7 @@ def taken(field: str, take: Callable[[], T]) -> T:
         raise OutageError("The file storage is full or does not answer. Try again later.") from error
 
 
-def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
+def validated_form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
     """Validated fields of a form with one file. Raises ValidationError, and OutageError if the disk is full."""
     try:
         data = request.data
@@ -157,10 +157,12 @@ class MediaView(ApiView):
         Videos: MP4 and MOV with H.264, H.265, AV1, VP8, VP9 or MPEG-4 pictures, and AAC, MP3, Opus, FLAC, ALAC, AC-3 or
         PCM sound. WebM with VP8, VP9 or AV1, and Opus or Vorbis. Other tracks, such as subtitles, are removed.
         """
-        fields, key = form(request, Upload), idempotency_key(request)
+        fields, key = validated_form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
-            row = taken("file", lambda: actions.upload(owner_id=caller(request), file=file, key=key, **fields))
-        return FeedResponse(media_object(row), status=201)
+            row = with_api_errors(
+                "file", lambda: actions.upload(owner_id=caller(request), file=file, key=key, **fields)
+            )
+        return FeedResponse(object_from_row(row), status=201)
 
 
 class MediumView(ApiView):
@@ -171,14 +173,16 @@ class MediumView(ApiView):
     @extend_schema(operation_id="read_media", responses={200: MediaObject})
     def get(self, request: Request, media_id: int) -> HttpResponse:
         """One of your media that no item uses yet."""
-        return FeedResponse(media_object(_own(request, media_id, unused=True)))
+        return FeedResponse(object_from_row(_own(request, media_id, unused=True)))
 
     @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: MediaObject})
     def patch(self, request: Request, media_id: int) -> HttpResponse:
         """Change description or focus. Fields not sent stay. An item that uses the medium shows the change."""
         row = _own(request, media_id, unused=False)
         fields = body(request, MediaEdit)
-        return FeedResponse(media_object(taken("description", lambda: actions.describe(medium=row, **fields))))
+        return FeedResponse(
+            object_from_row(with_api_errors("description", lambda: actions.describe(medium=row, **fields)))
+        )
 
     @extend_schema(operation_id="remove_media", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
@@ -199,23 +203,23 @@ class CaptionsView(ApiView):
     @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
     def put(self, request: Request, media_id: int) -> HttpResponse:
         """Set or replace a video's captions: a WebVTT file in UTF-8, of which only the words are kept."""
-        row, fields = _own(request, media_id, unused=False), form(request, Captions)
+        row, fields = _own(request, media_id, unused=False), validated_form(request, Captions)
         if row.kind != MediaKind.VIDEO:
             raise serializers.ValidationError({"file": ["Only videos have captions."]})
         with fields["file"].open("rb") as file:
-            done = taken("file", lambda: set_captions(owner_id=caller(request), media_id=row.pk, file=file))
-        return FeedResponse(media_object(_there(done)))
+            done = with_api_errors("file", lambda: set_captions(owner_id=caller(request), media_id=row.pk, file=file))
+        return FeedResponse(object_from_row(_found_or_404(done)))
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a video's captions."""
         row = _own(request, media_id, unused=False)
         if row.kind == MediaKind.VIDEO:
-            _there(remove_captions(owner_id=caller(request), media_id=row.pk))
+            _found_or_404(remove_captions(owner_id=caller(request), media_id=row.pk))
         return HttpResponse(status=204)
 
 
-def _there(row: MediaFile | None) -> MediaFile:
+def _found_or_404(row: MediaFile | None) -> MediaFile:
     if row is None:
         raise exceptions.NotFound
     return row

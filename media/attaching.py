@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from media.actions import PICTURES_AN_ITEM, UsedError, forget, rename
+from media.actions import PICTURES_AN_ITEM, UnusableMediaError, delete_media, rename
 from media.models import NEVER, MediaFile, MediaKind, Use
 from storage.connections import fetch, id_array
 
@@ -24,16 +24,16 @@ PLACE = """
 """
 
 
-def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
+def unused_media(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
     """The owner's unused media among these ids."""
     return MediaFile.objects.filter(pk__in=list(ids), owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
 
 
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
     """The owner's unused media in order, locked. Raises UsedError."""
-    found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
+    found = {row.pk: row for row in unused_media(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
-        raise UsedError(_("One of these pictures is gone, already used, or not yours. Add it again."))
+        raise UnusableMediaError(_("One of these pictures is gone, already used, or not yours. Add it again."))
     return [found[number] for number in ids]
 
 
@@ -52,16 +52,18 @@ def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
     return MediaFile.objects.filter(owner_id=owner_id, use=Use.LATER, withdrawn_at=None).in_bulk(list(ids))
 
 
-def check_together(kinds: Sequence[str]) -> None:
+def check_combination(kinds: Sequence[str]) -> None:
     """Raise UsedError unless it is one video, or up to `PICTURES_AN_ITEM` pictures."""
     videos = sum(kind == MediaKind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
-        raise UsedError(_("A post can have pictures or one video, not both."))
+        raise UnusableMediaError(_("A post can have pictures or one video, not both."))
     if len(kinds) > PICTURES_AN_ITEM:
-        raise UsedError(_("A post can have up to %(count)d pictures. Remove some.") % {"count": PICTURES_AN_ITEM})
+        raise UnusableMediaError(
+            _("A post can have up to %(count)d pictures. Remove some.") % {"count": PICTURES_AN_ITEM}
+        )
 
 
-def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
+def assign_to_item(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
     """Assign claimed media to the item. `is_private`: not for staff."""
     fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows), "private": is_private})
 
@@ -71,18 +73,18 @@ def show_to_staff(item_id: int) -> None:
     MediaFile.objects.filter(item_id=item_id).update(is_private=False)
 
 
-def place(ids: Sequence[int], *, item_id: int) -> None:
+def set_order(ids: Sequence[int], *, item_id: int) -> None:
     """Set the order of an item's media."""
     fetch(PLACE, {"item": item_id, "ids": id_array(ids)})
 
 
-def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
+def lock_media_of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
     """The item's media, locked, without hidden ones. `withdrawn`: only the withdrawn ones, else only the others."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 
 
-def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
+def media_by_item(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
     """All media in any state, in order, by item id."""
     found: dict[int, list[MediaFile]] = {}
     ids = {number for number in item_ids if number}
@@ -91,7 +93,7 @@ def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
     return found
 
 
-def renamed(item_ids: Iterable[int]) -> dict[int, list[MediaFile]]:
+def rename_media_of_items(item_ids: Iterable[int]) -> dict[int, list[MediaFile]]:
     """Rename the files of items, without withdrawn and hidden ones. Returns them in order by item id."""
     shown = MediaFile.objects.select_for_update().filter(item_id__in=list(item_ids), withdrawn_at=None, hidden_at=None)
     rows = list(shown.order_by("item_id", "position", "pk"))
@@ -104,7 +106,7 @@ def renamed(item_ids: Iterable[int]) -> dict[int, list[MediaFile]]:
 
 def withdraw_media(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     """Rename an item's files. `for_good`: also withdraw all its media."""
-    rows = of_item(item_id)
+    rows = lock_media_of_item(item_id)
     rename(rows)
     if for_good:
         MediaFile.objects.filter(item_id=item_id).update(withdrawn_at=Now())
@@ -113,15 +115,15 @@ def withdraw_media(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
 
 def restore_media(item_id: int) -> list[MediaFile]:
     """Show an item's withdrawn media again, but not hidden ones."""
-    rows = of_item(item_id, withdrawn=True)
+    rows = lock_media_of_item(item_id, withdrawn=True)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)
     MediaFile.objects.filter(item_id=item_id, hidden_at__isnull=False).update(withdrawn_at=NEVER)
-    return of_item(item_id)
+    return lock_media_of_item(item_id)
 
 
 def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
     """Hide media (None: all) from everyone, even the owner, under secret names. Returns newly hidden ones."""
-    rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
+    rows = [row for row in lock_media_of_item(item_id) if ids is None or row.pk in ids]
     rename(rows)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=Now(), withdrawn_at=NEVER)
     return rows
@@ -135,7 +137,7 @@ def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
     return rows
 
 
-def cover(medium_id: int) -> MediaFile | None:
+def lock_cover(medium_id: int) -> MediaFile | None:
     """The live session's cover, locked."""
     rows = MediaFile.objects.select_for_update().filter(pk=medium_id, use=Use.COVER, withdrawn_at=None)
     return rows.first()
@@ -149,7 +151,7 @@ def use_as_cover(row: MediaFile, *, session_id: int) -> None:
 
 def renamed_cover(medium_id: int) -> MediaFile | None:
     """Rename a cover's files."""
-    row = cover(medium_id)
+    row = lock_cover(medium_id)
     if row is not None:
         rename([row])
     return row
@@ -173,4 +175,4 @@ def covers_of(session_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
 
 def forget_items(item_ids: Sequence[int]) -> None:
     """Delete the media of these items."""
-    forget(list(MediaFile.objects.select_for_update().filter(item_id__in=item_ids).order_by("pk")))
+    delete_media(list(MediaFile.objects.select_for_update().filter(item_id__in=item_ids).order_by("pk")))

@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError
 
 from media.files import CACHING, NAME, TYPES, Stored, StoreError
 from runtime.addresses import BucketAddress
-from storage.breaker import Breaker, OpenError
+from storage.breaker import Breaker, BreakerOpenError
 
 CONNECT_SECONDS = 2.0
 """Longest wait for a connection. A lower timeout for answers counts here too."""
@@ -32,12 +32,12 @@ AWAY = frozenset({500, 502, 503, 504, 429})
 """Status codes of a store that is temporarily unavailable."""
 
 
-class AwayError(StoreError):
+class BucketUnavailableError(StoreError):
     """The store timed out or is unavailable."""
 
 
 logger = logging.getLogger(__name__)
-breaker = Breaker(name="media", failures=(AwayError,), slow_share=float("inf"))
+breaker = Breaker(name="media", failures=(BucketUnavailableError,), slow_share=float("inf"))
 
 
 class Bucket:
@@ -80,31 +80,33 @@ class Bucket:
 
     def save(self, source: Path, name: str) -> None:
         kind = TYPES[name.rpartition(".")[2]]
-        with self._asking(), source.open("rb") as file:
-            self.client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
+        with self._guarded_request(), source.open("rb") as file:
+            self.client.put_object(**self._object_params(name), Body=file, ContentType=kind, CacheControl=CACHING)
         source.unlink(missing_ok=True)
 
     def move(self, name: str, to: str) -> None:
         """See `Store.move`. Copies within the store, then deletes."""
         try:
-            with self._asking():
-                self.client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
+            with self._guarded_request():
+                self.client.copy_object(
+                    **self._object_params(to), CopySource={"Bucket": self.address.name, "Key": name}
+                )
         except FileNotFoundError:
             return
         self.delete(name)
 
     def delete(self, name: str) -> None:
-        with self._asking():
-            self.client.delete_object(**self._named(name))
+        with self._guarded_request():
+            self.client.delete_object(**self._object_params(name))
 
     def open(self, name: str) -> IO[bytes]:
         """See `Store.open`. Reading may raise StoreError too."""
-        return io.BufferedReader(_Remote(self, name), READ_AT_ONCE_BYTES)
+        return io.BufferedReader(_RemoteFile(self, name), READ_AT_ONCE_BYTES)
 
     def has(self, name: str) -> bool:
         try:
-            with self._asking():
-                self.client.head_object(**self._named(name))
+            with self._guarded_request():
+                self.client.head_object(**self._object_params(name))
         except FileNotFoundError:
             return False
         return True
@@ -113,7 +115,7 @@ class Bucket:
         """See `Store.listing`. Skips names that the site did not make."""
         asked: dict[str, Any] = {"Bucket": self.address.name, "Prefix": f"{prefix}/", "MaxKeys": LISTED_AT_ONCE}
         while True:
-            with self._asking():
+            with self._guarded_request():
                 page = self.client.list_objects_v2(**asked)
             now = datetime.now(UTC)
             for each in page.get("Contents", ()):
@@ -126,26 +128,26 @@ class Bucket:
     def part(self, name: str, begin: int) -> tuple[Any, int]:
         """The body of a file from `begin` on, and the file's size."""
         asked = {"Range": f"bytes={begin}-"} if begin else {}
-        with self._asking():
-            answer = self.client.get_object(**self._named(name), **asked)
+        with self._guarded_request():
+            answer = self.client.get_object(**self._object_params(name), **asked)
         return answer["Body"], begin + answer["ContentLength"]
 
     def read(self, body: Any, size: int) -> bytes:
         """Up to `size` more bytes of a body. Raises StoreError."""
-        with self._asking():
+        with self._guarded_request():
             return bytes(body.read(size))
 
-    def _named(self, name: str) -> dict[str, str]:
+    def _object_params(self, name: str) -> dict[str, str]:
         return {"Bucket": self.address.name, "Key": name}
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _guarded_request(self) -> Iterator[None]:
         """Ask the store through the circuit breaker. Raises StoreError. It is logged, and its text holds no secrets."""
         try:
             with breaker.guard(self._timeout), errors():
                 yield
-        except OpenError as error:
-            raise AwayError(str(error)) from error
+        except BreakerOpenError as error:
+            raise BucketUnavailableError(str(error)) from error
         except StoreError as error:
             logger.error("%s", error)
             raise
@@ -161,16 +163,18 @@ def errors() -> Iterator[None]:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if code in MISSING:
             raise FileNotFoundError(str(error)) from error
-        raise (AwayError if status in AWAY else StoreError)(f"the bucket answers {status} {code}") from error
+        raise (BucketUnavailableError if status in AWAY else StoreError)(
+            f"the bucket answers {status} {code}"
+        ) from error
     except RecursionError as error:  # botocore retries without end if the answer names no region
         raise StoreError(
             "the bucket is somewhere else, and its store does not say where: is the region right?"
         ) from error
     except (BotoCoreError, HTTPClientError, HTTPError) as error:
-        raise AwayError(f"the bucket does not answer ({type(error).__name__})") from error
+        raise BucketUnavailableError(f"the bucket does not answer ({type(error).__name__})") from error
 
 
-class _Remote(io.RawIOBase):
+class _RemoteFile(io.RawIOBase):
     """A file of the bucket, seekable. Each seek elsewhere costs a request."""
 
     _body: Any = None

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from media import webvtt
-from media.actions import MediaError, TooLargeError, UnknownKindError, drop_captions, take_back
+from media.actions import MediaError, TooLargeError, UnknownKindError, delete_stored, drop_captions
 from media.files import StoreError
 from media.models import MediaFile, MediaKind
 from media.signals import medium_described
@@ -26,16 +26,16 @@ def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile 
     kept: list[str] = []
     try:
         with transaction.atomic():
-            row = _video(owner_id, media_id)
+            row = _lock_video(owner_id, media_id)
             if row is None:
                 return None
             drop_captions(row)
-            row.captions = _new()
+            row.captions = _random_suffix()
             kept.append(f"{row.name}.{row.captions}")
             _save(text, kept[0])
             row.save(update_fields=["captions"])
     except BaseException:
-        take_back(kept)
+        delete_stored(kept)
         raise
     medium_described.send(sender=MediaFile, medium=row)
     return row
@@ -44,7 +44,7 @@ def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile 
 def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
     """Remove captions. None without the video."""
     with transaction.atomic():
-        row = _video(owner_id, media_id)
+        row = _lock_video(owner_id, media_id)
         if row is None or not row.captions:
             return row
         drop_captions(row)
@@ -60,17 +60,17 @@ def caption_text(facts: Mapping[str, Any]) -> str:
         return ""
     try:
         with store().open(f"{facts['name']}.{facts['captions']}") as file:
-            return webvtt.words(file.read().decode())
+            return webvtt.caption_words(file.read().decode())
     except FileNotFoundError:
         return ""
 
 
-def _video(owner_id: int, media_id: int) -> MediaFile | None:
+def _lock_video(owner_id: int, media_id: int) -> MediaFile | None:
     rows = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, withdrawn_at=None)
     return rows.filter(kind=MediaKind.VIDEO).first()
 
 
-def _new() -> str:
+def _random_suffix() -> str:
     """A random ending for a captions file, because caches keep earlier captions for a year."""
     return f"{''.join(secrets.choice(SIGNS) for _ in range(4))}.vtt"
 

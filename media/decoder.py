@@ -58,7 +58,7 @@ class DecodedPicture(msgspec.Struct):
     blurhash: str
 
 
-class Film(msgspec.Struct):
+class RewrittenVideo(msgspec.Struct):
     """Facts of a rewritten video."""
 
     ext: str
@@ -78,20 +78,20 @@ class Decoder:
 
     def run(self, job: dict[str, Any]) -> DecodedPicture:
         """Decode one picture. Raises DecoderError."""
-        return msgspec.convert(self._answer(job), DecodedPicture)
+        return msgspec.convert(self._run_job(job), DecodedPicture)
 
-    def film(self, job: dict[str, Any]) -> Film:
+    def film(self, job: dict[str, Any]) -> RewrittenVideo:
         """Rewrite one video. Raises DecoderError."""
-        return msgspec.convert(self._answer(job | {"is_video": True}), Film)
+        return msgspec.convert(self._run_job(job | {"is_video": True}), RewrittenVideo)
 
-    def _answer(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _run_job(self, job: dict[str, Any]) -> dict[str, Any]:
         check_lane()
         ours, theirs = socket.socketpair()
         with ours:
             try:
                 wall = job["seconds"] * WAIT_FACTOR
                 ours.settimeout(wall + GRACE_SECONDS)
-                self._hand_over(theirs)
+                self._send_socket(theirs)
                 ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
                 answer = b"".join(iter(lambda: ours.recv(65536), b""))
             except OSError:  # the child ended before it read, or took too long
@@ -106,22 +106,22 @@ class Decoder:
     def stop(self) -> None:
         """End the program. The next job starts a new one."""
         with self._lock:
-            self._forget()
+            self._close_program()
 
-    def _hand_over(self, line: socket.socket) -> None:
+    def _send_socket(self, line: socket.socket) -> None:
         with line, self._lock:
             for attempt in (1, 2):
-                control = self._started()
+                control = self._control_socket()
                 try:
                     socket.send_fds(control, [b"j"], [line.fileno()])
                 except OSError:
-                    self._forget()
+                    self._close_program()
                     if attempt == 2:
                         raise
                 else:
                     return
 
-    def _started(self) -> socket.socket:
+    def _control_socket(self) -> socket.socket:
         if self._owner != os.getpid():
             self._control = self._program = None  # after a fork they belong to the parent
         if self._control is None:
@@ -137,7 +137,7 @@ class Decoder:
             self._control, self._owner = ours, os.getpid()
         return self._control
 
-    def _forget(self) -> None:
+    def _close_program(self) -> None:
         if self._owner == os.getpid() and self._control is not None and self._program is not None:
             self._control.close()
             try:
@@ -153,7 +153,7 @@ atexit.register(decoder.stop)
 
 
 @contextlib.contextmanager
-def place() -> Iterator[None]:
+def decoder_slot() -> Iterator[None]:
     """Hold one of `MEDIA_PROCESSES` places of this machine, a locked file that a killed process frees. Raises
     DecoderBusyError.
     """

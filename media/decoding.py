@@ -67,8 +67,8 @@ def decode(job: dict[str, Any]) -> dict[str, Any]:
     with Image.open(job["source"], formats=FORMATS) as image:
         check_size(image, job["pixels"])
         if image.format in MOVING and not job["is_still"] and is_moving(image):
-            return moving(image, job)
-        return still(image, job)
+            return write_animation(image, job)
+        return write_still(image, job)
 
 
 def check_size(image: Image.Image, pixels: int) -> None:
@@ -91,25 +91,25 @@ def is_moving(image: Image.Image) -> bool:
     return True
 
 
-def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+def write_still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write a picture and its preview."""
     turn = orientation(image)
-    size = fitting(image.size, job["longest"], is_square=job["is_square"])
+    size = fitted_size(image.size, job["longest"], is_square=job["is_square"])
     if image.format == "JPEG":
         image.draft(image.mode, size)  # the decoder itself halves pictures more than twice as large
     image.load()
-    whole = plain(reduced(plain_gray(image), size), image.info.get("icc_profile"))
+    whole = to_plain_rgb(resize_to(to_resizable_mode(image), size), image.info.get("icc_profile"))
     if turn is not None:
         whole = whole.transpose(turn)
-    compared = difference(tiny_of(shrunk(whole, job["small"])))  # before the cut
+    compared = difference_hash(hash_thumbnail(shrink_to(whole, job["small"])))  # before the cut
     if job["is_square"]:
         whole = squared(whole, job["longest"])
-    small = shrunk(whole, job["small"])
+    small = shrink_to(whole, job["small"])
     extension = save(whole, job["target"], QUALITY)
-    return facts(whole, extension, job) | previewed(small, job) | {"phash": compared}
+    return facts(whole, extension, job) | write_preview(small, job) | {"phash": compared}
 
 
-def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+def write_animation(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write an animation as WebP, and its preview."""
     frames: list[Image.Image] = []
     durations: list[int] = []
@@ -120,8 +120,8 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         if len(frames) >= job["frames"] or pixels > job["pixels"]:
             raise PictureRefusedError("frames")
         frame.load()
-        size = fitting(frame.size, job["longest"])
-        frames.append(reduced(frame.convert("RGBA"), size))
+        size = fitted_size(frame.size, job["longest"])
+        frames.append(resize_to(frame.convert("RGBA"), size))
         durations.append(max(LEAST_FRAME_MS, int(frame.info.get("duration") or 100)))
     first = frames[0]
     if any(frame.size != first.size for frame in frames):
@@ -133,39 +133,39 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         save_all=True,
         append_images=frames[1:],
         duration=durations,
-        loop=loops(image),
+        loop=loop_count(image),
         quality=75,
         method=2,
         exif=b"",
         xmp=b"",
         icc_profile=b"",
     )
-    return facts(first, "webp", job) | previewed(opaque(shrunk(first, job["small"])), job)
+    return facts(first, "webp", job) | write_preview(drop_unused_alpha(shrink_to(first, job["small"])), job)
 
 
-def loops(image: Image.Image) -> int:
+def loop_count(image: Image.Image) -> int:
     """How often an animation plays. 0: forever."""
     said: Any = image.info.get("loop", 0)
     return said if isinstance(said, int) and 0 <= said < 65536 else 0
 
 
-def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+def write_preview(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write the preview. Returns its facts and hashes."""
     extension = save(small, job["target"] + "small.", SMALL_QUALITY)
-    tiny = tiny_of(small)
+    tiny = hash_thumbnail(small)
     wide = tiny.width >= tiny.height
     return {
         "small_ext": extension,
         "small_width": small.width,
         "small_height": small.height,
-        "phash": difference(tiny),
+        "phash": difference_hash(tiny),
         "blurhash": blurhash.encode(rows_of(tiny), 4 if wide else 3, 3 if wide else 4),
     }
 
 
-def tiny_of(small: Image.Image) -> Image.Image:
+def hash_thumbnail(small: Image.Image) -> Image.Image:
     """The small picture that hashes are computed from."""
-    return over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
+    return over_white(small).resize(fitted_size(small.size, TINY), Image.Resampling.BOX)
 
 
 def rows_of(tiny: Image.Image) -> list[list[Any]]:
@@ -190,13 +190,13 @@ def orientation(image: Image.Image) -> Image.Transpose | None:
         return None
 
 
-def fitting(size: tuple[int, int], longest: int, *, is_square: bool = False) -> tuple[int, int]:
+def fitted_size(size: tuple[int, int], longest: int, *, is_square: bool = False) -> tuple[int, int]:
     """Scale down until the longer side, or a square's shorter one, is at most `longest`."""
     scale = min(1.0, longest / (min(size) if is_square else max(size)))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
-def plain_gray(image: Image.Image) -> Image.Image:
+def to_resizable_mode(image: Image.Image) -> Image.Image:
     """Reduce 16-bit gray to 8 bits and expand palettes, for resizing."""
     if image.mode.startswith("I"):  # 16 bits of gray
         whole = image if image.mode == "I" else image.convert("I")
@@ -207,7 +207,7 @@ def plain_gray(image: Image.Image) -> Image.Image:
     return image
 
 
-def reduced(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+def resize_to(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     """Resize. HAMMING looks as sharp as LANCZOS here in half the time."""
     if image.size == size:
         return image
@@ -221,13 +221,13 @@ def squared(image: Image.Image, longest: int) -> Image.Image:
     return image.crop((left, top, left + side, top + side))
 
 
-def shrunk(image: Image.Image, longest: int) -> Image.Image:
+def shrink_to(image: Image.Image, longest: int) -> Image.Image:
     """The preview-sized picture."""
-    size = fitting(image.size, longest)
+    size = fitted_size(image.size, longest)
     return image if image.size == size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
-def plain(image: Image.Image, profile: bytes | None) -> Image.Image:
+def to_plain_rgb(image: Image.Image, profile: bytes | None) -> Image.Image:
     """RGB or RGBA in sRGB, without metadata."""
     has_alpha = image.mode == "RGBA"
     if profile and image.mode in ("RGB", "CMYK", "RGBA"):
@@ -235,7 +235,7 @@ def plain(image: Image.Image, profile: bytes | None) -> Image.Image:
             image = in_srgb(image, profile)
     if image.mode != "RGB" and not has_alpha:
         image = image.convert("RGB")
-    return opaque(image)
+    return drop_unused_alpha(image)
 
 
 def in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
@@ -248,7 +248,7 @@ def in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
     return changed or image
 
 
-def opaque(image: Image.Image) -> Image.Image:
+def drop_unused_alpha(image: Image.Image) -> Image.Image:
     """RGB if no pixel is transparent."""
     if image.mode == "RGBA" and image.getchannel("A").getextrema()[0] == 255:
         return image.convert("RGB")
@@ -275,7 +275,7 @@ def save(image: Image.Image, target: str, quality: int) -> str:
     return "webp"
 
 
-def difference(tiny: Image.Image) -> int:
+def difference_hash(tiny: Image.Image) -> int:
     """The perceptual hash (dHash), signed: 64 bits, set if a pixel is lighter than its left neighbour."""
     gray = tiny.convert("L").resize((9, 8), Image.Resampling.BILINEAR).tobytes()
     bits = 0
@@ -307,7 +307,7 @@ def confine(job: dict[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, job["wall"])
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Facts of the file, or the `reason` of its refusal."""
     try:
         if job.get("is_video"):
@@ -328,15 +328,15 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "broken"}
 
 
-def work(line: socket.socket) -> None:
+def serve_job(line: socket.socket) -> None:
     """Do one job."""
     with line, line.makefile("rb") as words:
         job = json.loads(words.readline())
         confine(job)
-        line.sendall(json.dumps(answer(job)).encode())
+        line.sendall(json.dumps(run_job(job)).encode())
 
 
-def lines(control: socket.socket) -> Iterator[socket.socket]:
+def job_sockets(control: socket.socket) -> Iterator[socket.socket]:
     """Sockets of jobs, until the site's process ends."""
     while True:
         message, handles, _flags, _address = socket.recv_fds(control, 1, 1)
@@ -345,7 +345,7 @@ def lines(control: socket.socket) -> Iterator[socket.socket]:
         yield socket.socket(fileno=handles[0])
 
 
-def warm() -> None:
+def preload_codecs() -> None:
     """Load now what decoders load at their first picture."""
     pillow_heif.register_heif_opener()
     Image.init()
@@ -358,14 +358,14 @@ def warm() -> None:
 def main(handle: int) -> None:
     """Fork a child for each job."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps children
-    warm()
+    preload_codecs()
     with socket.socket(fileno=handle) as control:
-        for line in lines(control):
+        for line in job_sockets(control):
             if os.fork() == 0:
                 status = 1
                 try:
                     control.close()
-                    work(line)
+                    serve_job(line)
                     status = 0
                 finally:
                     os._exit(status)

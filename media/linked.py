@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.core.files.base import ContentFile
 from django.db import transaction
 
-from media.actions import PictureLimits, forget, offered, store_file
+from media.actions import PictureLimits, check_blocked, delete_media, store_file
 from media.models import MediaFile, Use
 
 LINKED = PictureLimits(longest=640, small=320, is_still=True)
@@ -20,17 +20,17 @@ def store_picture(data: bytes) -> MediaFile:
     if known is None:
         return store_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
     with transaction.atomic():
-        offered(known, is_face=True)
+        check_blocked(known, is_face=True)
     return known
 
 
-def use(picture: MediaFile) -> bool:
+def mark_used(picture: MediaFile) -> bool:
     """Note that a card shows a picture. False if gone."""
     return bool(MediaFile.objects.filter(pk=picture.pk, use__in=[Use.NONE, Use.LINK]).update(use=Use.LINK))
 
 
-def release(picture_id: int, is_used: Callable[[], bool]) -> None:
+def remove_unless_used(picture_id: int, is_used: Callable[[], bool]) -> None:
     """Remove a picture unless a card shows it. Locked, so that no other begins to."""
     row = MediaFile.objects.select_for_update().filter(pk=picture_id, use=Use.LINK).first()
     if row is not None and not is_used():
-        forget([row])
+        delete_media([row])

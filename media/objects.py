@@ -92,7 +92,7 @@ def address(name: str, ext: str) -> str:
     return f"{settings.MEDIA_ADDRESS}{name}.{ext}"
 
 
-def entry_of(row: MediaFile) -> MediumFacts:
+def facts_of_row(row: MediaFile) -> MediumFacts:
     """Facts to store with what uses the medium."""
     return MediumFacts(
         id=str(row.id),
@@ -114,12 +114,12 @@ def entry_of(row: MediaFile) -> MediumFacts:
     )
 
 
-def kept(rows: Iterable[MediaFile]) -> list[dict[str, Any]]:
+def facts_for_json(rows: Iterable[MediaFile]) -> list[dict[str, Any]]:
     """Facts of media for a JSON column."""
-    return [msgspec.to_builtins(entry_of(row)) for row in rows]
+    return [msgspec.to_builtins(facts_of_row(row)) for row in rows]
 
 
-def address_of(facts: Mapping[str, Any]) -> str:
+def address_from_facts(facts: Mapping[str, Any]) -> str:
     """Public address, from facts."""
     return address(facts["name"], facts["ext"])
 
@@ -127,23 +127,23 @@ def address_of(facts: Mapping[str, Any]) -> str:
 def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
     """Media of an item's column, as text or decoded."""
     if isinstance(facts, str):
-        return [] if facts == "[]" else [medium_object(entry) for entry in _entries.decode(facts)]
-    return [medium_object(entry) for entry in msgspec.convert(facts, list[MediumFacts])]
+        return [] if facts == "[]" else [object_from_facts(entry) for entry in _entries.decode(facts)]
+    return [object_from_facts(entry) for entry in msgspec.convert(facts, list[MediumFacts])]
 
 
-def medium_of(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
+def decode_medium(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
     """A medium from facts, as text or decoded."""
     if not facts:
         return None
-    return medium_object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, MediumFacts))
+    return object_from_facts(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, MediumFacts))
 
 
-def media_object(row: MediaFile) -> MediaObject:
+def object_from_row(row: MediaFile) -> MediaObject:
     """A medium from its row."""
-    return medium_object(entry_of(row))
+    return object_from_facts(facts_of_row(row))
 
 
-def medium_object(entry: MediumFacts) -> MediaObject:
+def object_from_facts(entry: MediumFacts) -> MediaObject:
     """A medium from its facts."""
     url = address(entry.name, entry.ext)
     has_small = bool(entry.small_ext)

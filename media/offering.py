@@ -23,7 +23,7 @@ class BlockedMediaError(Exception):
         self.owner_id, self.rules = owner_id, rules
 
 
-def offer(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -> None:
+def check_allowed(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -> None:
     """Raise BlockedMediaError unless media may be used. `is_face`: as avatar, banner or cover."""
     answers: list[tuple[Any, Any]] = media_offered.send(sender=MediaFile, media=media, is_face=is_face)
     if rules := [rule for _receiver, found in answers for rule in found or ()]:

@@ -28,7 +28,7 @@ def begin(owner_id: int) -> None:
     """Have the owner's files renamed, in the transaction that hides the owner."""
     anew = {"last_id": 0, "attempts": 0, "tried_at": None, "created_at": Now()}
     OwnerRename.objects.update_or_create(owner_id=owner_id, defaults=anew)
-    transaction.on_commit(partial(claims.send, run, OwnerRename, owner_id))
+    transaction.on_commit(partial(claims.enqueue_turn, run, OwnerRename, owner_id))
 
 
 def end(owner_id: int) -> None:
@@ -55,7 +55,7 @@ def run(owner_id: int, turn: str | None = None) -> None:
         if not same.update(last_id=row.last_id, attempts=0, tried_at=Now()):
             return
     row.release()
-    claims.send(run, OwnerRename, owner_id)
+    claims.enqueue_turn(run, OwnerRename, owner_id)
 
 
 def _rename(ids: list[int]) -> None:

@@ -41,7 +41,7 @@ ALWAYS: Headers = [
 ]
 
 
-def served(application: Application, places: threading.Semaphore) -> Application:
+def with_media(application: Application, places: threading.Semaphore) -> Application:
     """Serve media before the application."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -60,9 +60,9 @@ def respond(
     method = environ.get("REQUEST_METHOD", "")
     match = NAME.fullmatch(name)
     if match is None:
-        return _short(start_response, "404 Not Found")
+        return _short_response(start_response, "404 Not Found")
     if method not in ("GET", "HEAD"):
-        return _short(start_response, "405 Method Not Allowed", ("Allow", "GET, HEAD"))
+        return _short_response(start_response, "405 Method Not Allowed", ("Allow", "GET, HEAD"))
     headers: Headers = [
         *ALWAYS,
         ("Content-Type", TYPES[match[1]]),
@@ -75,21 +75,21 @@ def respond(
         return []
     kept = store()
     if kept.is_remote and not places.acquire(timeout=REMOTE_WAIT_SECONDS):
-        return _short(start_response, *BUSY)
+        return _short_response(start_response, *BUSY)
     answer: Iterable[bytes] = ()
     try:
-        answer = _answer(kept, name, environ, start_response, headers, places)
+        answer = _file_response(kept, name, environ, start_response, headers, places)
     except FileNotFoundError:
-        answer = _short(start_response, "404 Not Found")
+        answer = _short_response(start_response, "404 Not Found")
     except (StoreError, OSError):
-        answer = _short(start_response, *BUSY)
+        answer = _short_response(start_response, *BUSY)
     finally:
         if kept.is_remote and not isinstance(answer, Parts):
             places.release()
     return answer
 
 
-def _answer(
+def _file_response(
     kept: Store,
     name: str,
     environ: dict[str, Any],
@@ -103,13 +103,13 @@ def _answer(
     tag = f'"{name}"'
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(kept.open(name))
-        if _is_known(environ.get("HTTP_IF_NONE_MATCH", ""), tag):
+        if _matches_etag(environ.get("HTTP_IF_NONE_MATCH", ""), tag):
             start_response("304 Not Modified", headers)
             return []
         size = file.seek(0, 2)
         begin, end = requested_range(environ, tag, size)
         if begin >= end and size:
-            return _short(start_response, "416 Range Not Satisfiable", ("Content-Range", f"bytes */{size}"))
+            return _short_response(start_response, "416 Range Not Satisfiable", ("Content-Range", f"bytes */{size}"))
         is_part = (begin, end) != (0, size)
         if is_part:
             headers.append(("Content-Range", f"bytes {begin}-{end - 1}/{size}"))
@@ -118,7 +118,7 @@ def _answer(
         is_get = environ["REQUEST_METHOD"] == "GET"
         if is_get and end - begin > AT_ONCE_BYTES:
             if not kept.is_remote and not places.acquire(timeout=WAIT_SECONDS):
-                return _short(start_response, *BUSY)
+                return _short_response(start_response, *BUSY)
             stack.pop_all()
             start_response(status, headers)
             return Parts(file, begin, end, places)
@@ -145,7 +145,7 @@ def requested_range(environ: dict[str, Any], tag: str, size: int) -> tuple[int, 
     return int(first), min(size, int(first) + AT_ONCE_BYTES) if is_video else size
 
 
-def _is_known(condition: str, tag: str) -> bool:
+def _matches_etag(condition: str, tag: str) -> bool:
     return any(each.strip().removeprefix("W/") in (tag, "*") for each in condition.split(",") if each.strip())
 
 
@@ -172,7 +172,7 @@ class Parts(Iterator[bytes]):
     __del__ = close
 
 
-def _short(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+def _short_response(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
     text = status.partition(" ")[2].encode()
     start_response(
         status,

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from media.actions import finish_moves, forget
+from media.actions import delete_media, finish_moves
 from media.files import PREFIXES
 from media.models import FileMove, MediaFile, Use
 from media.store import incoming, store
@@ -43,7 +43,7 @@ def _forget(due: QuerySet[MediaFile]) -> int:
     ids = list(due.values_list("pk", flat=True)[:BATCH])
     # Asked again under the lock: a member may have used a medium since.
     rows = list(due.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("pk"))
-    forget(rows)
+    delete_media(rows)
     return len(rows)
 
 
@@ -53,13 +53,13 @@ def sweep_files(prefixes: Iterable[str]) -> int:
     files = (each for prefix in prefixes for each in store().listing(prefix))
     names = (each.name for each in islice(files, FILES) if each.age > ORPHAN_SECONDS)
     while batch := list(islice(names, BATCH)):
-        for name in without_row(batch):
+        for name in orphaned_names(batch):
             store().delete(name)
             removed += 1
     return removed
 
 
-def without_row(names: list[str]) -> list[str]:
+def orphaned_names(names: list[str]) -> list[str]:
     """Names that no medium has or will get."""
     stems = {name: name.partition(".")[0] for name in names}
     asked = set(stems.values())
@@ -79,7 +79,7 @@ def sweep_incoming() -> int:
     return removed
 
 
-def turn() -> int:
+def sweep_hourly_share() -> int:
     """Sweep an hour's share of the folders. A day covers all."""
     now = database_now()
     part = PREFIXES[now.hour :: 24]

@@ -12,4 +12,4 @@ def sweep() -> None:
 @task("media.sweep_files")
 def sweep_files() -> None:
     """Periodic: remove files without a row."""
-    sweeping.turn()
+    sweeping.sweep_hourly_share()

@@ -33,10 +33,10 @@ class Cue(NamedTuple):
 def rewritten(data: bytes) -> str:
     """Captions as they are stored. Raises CaptionsError."""
     cues = sorted(parsed(data), key=lambda cue: (cue.begin, cue.end))
-    return "WEBVTT\n\n" + "\n\n".join(map(_written, cues)) + "\n"
+    return "WEBVTT\n\n" + "\n\n".join(map(_format_cue, cues)) + "\n"
 
 
-def words(kept: str) -> str:
+def caption_words(kept: str) -> str:
     """The words of rewritten captions."""
     lines = kept.removeprefix("WEBVTT").split("\n")
     return html.unescape("\n".join(line for line in lines if line and "-->" not in line))
@@ -84,7 +84,7 @@ def _cue(block: list[str]) -> Cue | None:
     begin, end = _milliseconds(*match.groups()[1:5]), _milliseconds(*match.groups()[6:10])
     if begin >= end:
         raise CaptionsError("times")
-    lines = _plain("\n".join(block[at + 1 :])).split("\n")
+    lines = _plain_text("\n".join(block[at + 1 :])).split("\n")
     text = "\n".join(filter(None, map(str.strip, lines)))
     if len(text) > LETTERS:
         raise CaptionsError("large")
@@ -95,7 +95,7 @@ def _milliseconds(hours: str | None, minutes: str, seconds: str, thousandths: st
     return ((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(thousandths)
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     bare = TAG.sub("", VOICE.sub(r"\1: ", text))
     if "<" in bare:
         raise CaptionsError("tags")
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
     return plain
 
 
-def _written(cue: Cue) -> str:
+def _format_cue(cue: Cue) -> str:
     return f"{_time(cue.begin)} --> {_time(cue.end)}\n{html.escape(cue.text, quote=False)}"
 
 

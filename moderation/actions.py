@@ -16,7 +16,7 @@ from items.filters.matching import fold
 from items.models import Item
 from items.pages.reading import excerpt
 from moderation import senders, subjects
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import Case, CaseSource, CaseState, Verb, WordRule
 from notifications import actions as notifications
 from storage.connections import fetch, id_array
@@ -82,7 +82,7 @@ def _open_case(
 def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
     """Open the case of a held item, and log it."""
     case = open_case(item=item, source=CaseSource.RULE, reasons=reasons, rules=rules)
-    write(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
+    log_decision(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
     return case
 
 
@@ -91,7 +91,7 @@ def record_session_hold(*, session_id: int, host: User, reasons: list[str], rule
     """Open the case of a held live session, and log it."""
     case = open_session_case(session_id, host, CaseSource.RULE, reasons, rules)
     held = {"status": review.ReviewStatus.IN_REVIEW}
-    write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
+    log_decision(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
     return case
 
 
@@ -129,10 +129,10 @@ def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified
         raise ChangedError
     before = {"status": subject and subject.status, "case": case.state}
     if subject:
-        subjects.judge(
+        subjects.set_review_status(
             case, review.ReviewStatus.PUBLISHED if to == CaseState.APPROVED else review.ReviewStatus.REJECTED
         )
-        subject = subjects.of(case)
+        subject = subjects.subject_of(case)
     case.state, case.decided_by, case.note = to, by, note
     case.decided_at = Now()
     case.save(update_fields=["state", "decided_by", "decided_at", "note"])
@@ -140,7 +140,7 @@ def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified
     verb = Verb.APPROVE if to == CaseState.APPROVED else Verb.REJECT
     after = {"status": subject and subject.status, "case": case.state}
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
-    write(by, verb, **who, note=note, before=before, after=after)
+    log_decision(by, verb, **who, note=note, before=before, after=after)
     return case
 
 
@@ -148,25 +148,25 @@ def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
     """Open a case without rule or report. None if there is one. Raises JudgeError."""
-    subject = _judged(item_id, session_id, by)
+    subject = _lock_subject(item_id, session_id, by)
     if subject is None or subject.status == review.ReviewStatus.DELETED or _has_open_case(item_id, session_id):
         return None
     case = _case_by_hand(subject, item_id, session_id, by, note)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
-    write(by, Verb.OPEN, **about, note=note, after={"case": CaseState.OPEN})
+    log_decision(by, Verb.OPEN, **about, note=note, after={"case": CaseState.OPEN})
     return case
 
 
 @transaction.atomic
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
     """Hold a published item or session for review. Raises JudgeError."""
-    subject = _judged(item_id, session_id, by)
+    subject = _lock_subject(item_id, session_id, by)
     if subject is None or subject.status != review.ReviewStatus.PUBLISHED:
         return False
     case = _case_by_hand(subject, item_id, session_id, by, note)
-    subjects.judge(case, review.ReviewStatus.IN_REVIEW)
+    subjects.set_review_status(case, review.ReviewStatus.IN_REVIEW)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
-    write(
+    log_decision(
         by,
         Verb.HOLD,
         **about,
@@ -180,7 +180,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
     """Reject an item or session, by its open case or a new one. Raises JudgeError."""
-    subject = _judged(item_id, session_id, by)
+    subject = _lock_subject(item_id, session_id, by)
     if subject is None or subject.status in (review.ReviewStatus.DELETED, review.ReviewStatus.REJECTED):
         return False
     reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note)
@@ -190,10 +190,10 @@ def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, sess
 @transaction.atomic
 def end_session(*, session_id: int, by: User, note: str = "") -> bool:
     """End or cancel a live session. Raises JudgeError."""
-    subject = _judged(None, session_id, by)
+    subject = _lock_subject(None, session_id, by)
     if subject is None or not review.sessions.end(session_id):
         return False
-    write(by, Verb.END, session_id=session_id, user=subject.author, note=note)
+    log_decision(by, Verb.END, session_id=session_id, user=subject.author, note=note)
     return True
 
 
@@ -204,11 +204,11 @@ def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None 
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
-    write(by, Verb.WARN, user=user, item=item, note=note)
+    log_decision(by, Verb.WARN, user=user, item=item, note=note)
     return True
 
 
-def _judged(item_id: int | None, session_id: int | None, by: User) -> review.Subject | None:
+def _lock_subject(item_id: int | None, session_id: int | None, by: User) -> review.Subject | None:
     subject = subjects.lock(item_id, session_id)
     review.check_judge(subject and subject.author, by)
     return subject
@@ -231,11 +231,13 @@ def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int 
 
 # --- Words -----------------------------------------------------------------------------------------------
 @transaction.atomic
-def put_word(*, rule: WordRule, by: User) -> WordRule:
+def save_word_rule(*, rule: WordRule, by: User) -> WordRule:
     """Add or change a rule for items published later."""
     before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
-    write(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
+    log_decision(
+        by, Verb.WORD, note=rule.text, before=_word_rule_facts(before) if before else None, after=_word_rule_facts(rule)
+    )
     return rule
 
 
@@ -251,18 +253,20 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
     new = [rule for folded, rule in rules.items() if folded not in known]
     if new:
         WordRule.objects.bulk_create(new, ignore_conflicts=True)
-        write(by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole})
+        log_decision(
+            by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole}
+        )
     return len(new)
 
 
 @transaction.atomic
-def drop_word(*, rule: WordRule, by: User) -> None:
+def delete_word_rule(*, rule: WordRule, by: User) -> None:
     """Remove a rule. Its lock waits for items being held by it."""
     rule = WordRule.objects.select_for_update().get(pk=rule.pk)
-    before = _word(rule)
+    before = _word_rule_facts(rule)
     rule.delete()
-    write(by, Verb.UNWORD, note=rule.text, before=before)
+    log_decision(by, Verb.UNWORD, note=rule.text, before=before)
 
 
-def _word(rule: WordRule) -> dict[str, Any]:
+def _word_rule_facts(rule: WordRule) -> dict[str, Any]:
     return {"text": rule.text, "whole": rule.whole, "is_enabled": rule.is_enabled, "note": rule.note}

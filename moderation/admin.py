@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.levels_admin import handle_column
 from accounts.models import User
 from media import attaching
-from media.admin import ShotList, shots
+from media.admin import ShotList, thumbnails
 from moderation import case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
 from moderation.reading import cases_for
@@ -60,15 +60,15 @@ class ReportAdmin(LogAdmin):
     def pictures(self, report: Any) -> SafeString:
         """The item's pictures, in the list. Those that are not for all are on the case's page, which logs it."""
         is_open = report.item is not None and report.item.is_open_to_all
-        return shots(report.shots if is_open else (), is_veiled=is_open and report.item.is_sensitive)
+        return thumbnails(report.shots if is_open else (), is_veiled=is_open and report.item.is_sensitive)
 
     @admin.display(description=_("pictures"))
     def all_pictures(self, report: Report) -> str:
         """The item's pictures, on the report's page, if they are for all."""
         if report.item is None or not report.item.is_open_to_all:
             return "-"
-        media = attaching.all_of([report.item_id]).get(report.item_id or 0)
-        return shots(media, is_veiled=report.item.is_sensitive) if media else "-"
+        media = attaching.media_by_item([report.item_id]).get(report.item_id or 0)
+        return thumbnails(media, is_veiled=report.item.is_sensitive) if media else "-"
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:

@@ -53,7 +53,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Choosable:
+class RowKind:
     """A kind of rows to choose."""
 
     name: str
@@ -63,16 +63,16 @@ class Choosable:
 
 
 KINDS = [
-    Choosable(
+    RowKind(
         "items",
         "items.view_item",
         "admin:items_item",
         ("hold", "reject", "hide", "show", "uncard", "ban", "warn", "open"),
     ),
-    Choosable(
+    RowKind(
         "sessions", "live.view_livesession", "admin:live_livesession", ("end", "hold", "reject", "ban", "warn", "open")
     ),
-    Choosable("users", "accounts.view_user", "admin:accounts_user", ("warn", "ban", "unban")),
+    RowKind("users", "accounts.view_user", "admin:accounts_user", ("warn", "ban", "unban")),
 ]
 LABELS = {
     "hold": gettext_lazy("Hold for review"),
@@ -193,9 +193,9 @@ class ActForm(forms.Form):
         return note
 
 
-def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Ask what to do with the chosen rows."""
-    kind, ids = _asked(request)
+    kind, ids = _requested_rows(request)
     by = request.user
     view, change = kind.permission, kind.permission.replace(".view_", ".change_")
     may_see = by.has_perm(view) or by.has_perm(change)
@@ -215,7 +215,7 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
     form = ActForm(verbs, request.POST or None)
     if form.is_valid():
         verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
-        _report_outcome(request, verb, _do(verb, targets, by, note, _chosen(request)))
+        _report_outcome(request, verb, _apply_to_all(verb, targets, by, note, _chosen(request)))
         return redirect(back)
     for target in targets:
         if target.item:
@@ -243,11 +243,11 @@ def _chosen(request: HttpRequest) -> list[int] | None:
 def _media(targets: list[Target]) -> dict[str, Any]:
     """The media of the chosen item. Empty unless it is the only chosen row."""
     item = targets[0].item if len(targets) == 1 else None
-    media = attaching.all_of([item.pk]).get(item.pk, []) if item else []
+    media = attaching.media_by_item([item.pk]).get(item.pk, []) if item else []
     return {"media": media, "is_veiled": item is not None and item.is_sensitive}
 
 
-def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
+def _requested_rows(request: HttpRequest) -> tuple[RowKind, list[int]]:
     for kind in KINDS:
         if kind.name in request.GET:
             ids = [parse_id(text) for text in request.GET[kind.name].split(",")[:AT_ONCE]]
@@ -255,7 +255,7 @@ def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
     raise PermissionDenied
 
 
-def _targets(kind: Choosable, ids: list[int], by: User) -> list[Target]:
+def _targets(kind: RowKind, ids: list[int], by: User) -> list[Target]:
     if kind.name == "users":
         return [Target(user, None, None) for user in User.objects.filter(pk__in=ids).order_by("pk")]
     if kind.name == "sessions":
@@ -264,7 +264,7 @@ def _targets(kind: Choosable, ids: list[int], by: User) -> list[Target]:
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 
-def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
+def _apply_to_all(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
     """Counts successes (`done`) and failures by reason (a key of LEFT)."""
     found: Counter[str] = Counter()
     warned: set[int] = set()
@@ -274,7 +274,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int]
                 continue
             warned.add(target.user.pk)
         try:
-            found["done" if _do_one(verb, target, by, note, chosen) else verb] += 1
+            found["done" if _apply(verb, target, by, note, chosen) else verb] += 1
         except review.JudgeError:
             found["barred"] += 1
         except PermissionError:
@@ -286,7 +286,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int]
     return found
 
 
-def _do_one(verb: str, target: Target, by: User, note: str, chosen: list[int] | None) -> bool:
+def _apply(verb: str, target: Target, by: User, note: str, chosen: list[int] | None) -> bool:
     if verb in ("hide", "show"):
         assert target.item is not None  # noqa: S101 (verbs of items alone)
         do = pictures.hide if verb == "hide" else pictures.show

@@ -32,12 +32,12 @@ from accounts.review import Subject
 from items.models import Status, was_edited
 from items.pages.reading import excerpt
 from media import attaching
-from media.admin import ShotList, shots
+from media.admin import ShotList, thumbnails
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
 from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
-from relations.visibility import standing
-from web.admin import Deciding, LogAdmin, confirmation_page, counted, pointing
+from relations.visibility import profile_relation
+from web.admin import Deciding, LogAdmin, confirmation_page, count_referring, sentence_with_count
 from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
@@ -142,14 +142,14 @@ class CaseAdmin(Deciding, LogAdmin):
 
     def act_view(self, request: HttpRequest) -> HttpResponse:
         """Act without a report."""
-        return by_hand.act(request, self.admin_site)
+        return by_hand.act_on_chosen(request, self.admin_site)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
         """The cases that the caller may see, with the number of reports."""
         cases = cases_for(request.user).order_by(*self.get_ordering(request))  # type: ignore[arg-type]
         named = Report.objects.filter(case=OuterRef("pk"), rule__isnull=False).order_by().values("rule_id").distinct()
         return cases.annotate(
-            report_count=pointing(Report.objects.all(), "case"), rules_named=ArraySubquery(named[:RULES_NAMED])
+            report_count=count_referring(Report.objects.all(), "case"), rules_named=ArraySubquery(named[:RULES_NAMED])
         )
 
     def get_search_results(
@@ -194,7 +194,7 @@ class CaseAdmin(Deciding, LogAdmin):
         """The subject's pictures, as its text."""
         if case.item and not case.item.is_open_to_all:
             return SafeString()
-        return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
+        return thumbnails(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
     @admin.display(description=_("author"))
     def sender(self, case: Case) -> SafeString:
@@ -203,7 +203,7 @@ class CaseAdmin(Deciding, LogAdmin):
     @admin.display(description=_("why"))
     def why(self, case: Any) -> str:
         """Reasons, and rules named by reports."""
-        said = excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
+        said = excerpt("; ".join(map(sentences.explain_reason, case.reasons)) or gettext("reports"), 80)
         numbers = {rule.id: rule.number for rule in current().rules}
         named = sorted(numbers[rule] for rule in case.rules_named if rule in numbers)
         return "; ".join([said, *(gettext("rule %(number)s") % {"number": number} for number in named)])
@@ -222,30 +222,32 @@ class CaseAdmin(Deciding, LogAdmin):
     @admin.action(description=_("Approve (publish, dismiss reports)"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
         """Approve the chosen cases."""
-        self._each(request, queryset, "approve")
+        self._decide_each(request, queryset, "approve")
 
     @admin.action(description=_("Reject"), permissions=["decide"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
         """Reject the chosen cases."""
-        self._each(request, queryset, "reject")
+        self._decide_each(request, queryset, "reject")
 
     @admin.action(description=_("Reject and suspend authors …"), permissions=["decide"])
     def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
         """Reject the chosen cases and ban their senders, after a confirmation."""
         if "confirmed" in request.POST:
-            self._each(request, queryset, "ban")
+            self._decide_each(request, queryset, "ban")
             return None
         cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
         able = [case for case in cases if senders.may_be_banned(case.sender, request.user)]  # type: ignore[arg-type]
         if len(able) < len(cases):
-            self.message_user(request, counted(_staff, len(cases) - len(able)), messages.WARNING)
+            self.message_user(
+                request, sentence_with_count(_staff_author_text, len(cases) - len(able)), messages.WARNING
+            )
         if not able:
             return None
         cases = able
         fields = [("action", "ban"), *((ACTION_CHECKBOX_NAME, case.pk) for case in cases)]
-        return self._ask(request, cases, fields)
+        return self._confirm_ban(request, cases, fields)
 
-    def _each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
+    def _decide_each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
         cases = list(queryset.order_by("pk")[: AT_ONCE + 1])
         if len(cases) > AT_ONCE:
             words = gettext("Nothing changed: choose %(count)s at most.")
@@ -255,7 +257,7 @@ class CaseAdmin(Deciding, LogAdmin):
         decided = late = edited = barred = staff = 0
         for case in cases:
             try:
-                self._do(request, case, verb, CaseState.OPEN, seen, "")
+                self._decide(request, case, verb, CaseState.OPEN, seen, "")
                 decided += 1
             except actions.DecidedError:
                 late += 1
@@ -266,12 +268,17 @@ class CaseAdmin(Deciding, LogAdmin):
             except PermissionError:
                 staff += 1
         if decided:
-            self.message_user(request, counted(DONE[verb], decided), messages.SUCCESS)
-        for count, why in ((late, _late), (edited, _edited), (barred, review.not_judged), (staff, _staff)):
+            self.message_user(request, sentence_with_count(DONE[verb], decided), messages.SUCCESS)
+        for count, why in (
+            (late, _already_decided_text),
+            (edited, _edited_text),
+            (barred, review.not_judged),
+            (staff, _staff_author_text),
+        ):
             if count:
-                self.message_user(request, counted(why, count), messages.WARNING)
+                self.message_user(request, sentence_with_count(why, count), messages.WARNING)
 
-    def _do(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
+    def _decide(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
         by = request.user
         assert isinstance(by, User)  # noqa: S101 (the admin lets no strangers in)
         if verb == "approve":
@@ -281,12 +288,12 @@ class CaseAdmin(Deciding, LogAdmin):
         else:
             actions.reject_and_ban(case=case, by=by, note=note, state=state)
 
-    def _ask(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
+    def _confirm_ban(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
         senders = {case.sender.pk: case.sender for case in cases}
-        rejected = counted(
+        rejected = sentence_with_count(
             lambda n: ngettext("This rejects %(count)s case", "This rejects %(count)s cases", n), len(cases)
         )
-        banned = counted(
+        banned = sentence_with_count(
             lambda n: ngettext(
                 "and suspends %(count)s author. They're logged out, and their profile and posts are hidden "
                 "until you lift the suspension.",
@@ -330,14 +337,14 @@ class CaseAdmin(Deciding, LogAdmin):
         except review.JudgeError as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect("admin:moderation_case_change", case.pk)
-        return self._take(request, case)
+        return self._handle_decision(request, case)
 
-    def _take(self, request: HttpRequest, case: Case) -> HttpResponse:
+    def _handle_decision(self, request: HttpRequest, case: Case) -> HttpResponse:
         verb, state, note = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state", "note"))
         seen = _moment(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
         if picture := PICTURE_VERB.fullmatch(verb):
-            self._take_pictures(request, case, *picture.groups(), note=note.strip()[:500])
+            self._decide_pictures(request, case, *picture.groups(), note=note.strip()[:500])
             return again
         if verb not in ("approve", "reject", "ban", "unban") or seen is None:
             return again
@@ -351,9 +358,9 @@ class CaseAdmin(Deciding, LogAdmin):
             return again
         if verb == "ban" and "confirmed" not in request.POST:
             fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
-            return self._ask(request, [case], list(fields.items()))
+            return self._confirm_ban(request, [case], list(fields.items()))
         try:
-            self._do(request, case, verb, state, seen, note)
+            self._decide(request, case, verb, state, seen, note)
         except actions.DecidedError as error:
             other = error.case.decided_by
             words = gettext("Already decided by %(user)s: %(state)s.")
@@ -379,7 +386,7 @@ class CaseAdmin(Deciding, LogAdmin):
         self.message_user(request, f"{done} {then}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
-    def _take_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
+    def _decide_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
         by: User = request.user  # type: ignore[assignment]
         ids = None if which == "all" else [int(which)]
         if case.item:
@@ -389,17 +396,17 @@ class CaseAdmin(Deciding, LogAdmin):
             session = {"session_id": case.session_id or 0, "medium_id": ids[0] if ids else 0}
             count = int(verb == "hide" and pictures.uncover(**session, by=by, note=note))
         if count:
-            self.message_user(request, counted(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
+            self.message_user(request, sentence_with_count(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
         else:
             self.message_user(
                 request, gettext("Nothing changed: the pictures were already like this."), messages.WARNING
             )
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
-        item, sender, subject = case.item, case.sender, subjects.of(case)
+        item, sender, subject = case.item, case.sender, subjects.subject_of(case)
         quoted = item.quote_of if item else None
         may_decide = self.has_decide_permission(request) and review.may_judge(sender, request.user)  # type: ignore[arg-type]
-        media = attaching.all_of([item.pk]).get(item.pk, []) if item else subject.media if subject else ()
+        media = attaching.media_by_item([item.pk]).get(item.pk, []) if item else subject.media if subject else ()
         hits = list(case.words.values_list("text", "whole"))
         earlier = Case.objects.filter(host=sender).exclude(pk=case.pk)
         return self.admin_site.each_context(request) | {
@@ -409,13 +416,13 @@ class CaseAdmin(Deciding, LogAdmin):
             "item": item,
             "subject": subject,
             "sender": sender,
-            "followers": standing(sender, AnonymousUser()).followers,
+            "followers": profile_relation(sender, AnonymousUser()).followers,
             "listed": (listed := SenderRule.objects.filter(user=sender).first()),
             "is_banned": listed is not None and listed.kind == SenderKind.BAN,
-            "why": [sentences.explained(reason) for reason in case.reasons],
+            "why": [sentences.explain_reason(reason) for reason in case.reasons],
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
-            "item_title": rules.with_hits(subject.title if subject else "", hits),
-            "item_text": rules.with_hits(subject.text if subject else "", hits),
+            "item_title": rules.mark_hits(subject.title if subject else "", hits),
+            "item_text": rules.mark_hits(subject.text if subject else "", hits),
             "media": media,
             "quoted": quoted if quoted and quoted.is_open_to_all else None,
             "has_hidden": any(one.hidden_at for one in media),
@@ -455,11 +462,11 @@ DONE = {
 }
 
 
-def _late(n: int) -> str:
+def _already_decided_text(n: int) -> str:
     return ngettext("%(count)s case was already decided.", "%(count)s cases were already decided.", n)
 
 
-def _edited(n: int) -> str:
+def _edited_text(n: int) -> str:
     return ngettext(
         "%(count)s case not approved: edited since you opened the list. Check again.",
         "%(count)s cases not approved: edited since you opened the list. Check again.",
@@ -467,7 +474,7 @@ def _edited(n: int) -> str:
     )
 
 
-def _staff(n: int) -> str:
+def _staff_author_text(n: int) -> str:
     return ngettext(
         "%(count)s case not decided: the author is staff.", "%(count)s cases not decided: the author is staff.", n
     )

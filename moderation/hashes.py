@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from accounts.models import User
 from items.models import Item
 from media.models import MediaFile
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import PictureAction, PictureAttempt, PictureRule, Verb
 from storage.connections import fetch, id_array
 
@@ -64,7 +64,7 @@ class TooManyRulesError(Exception):
     """There are `RULES` rules."""
 
 
-class Held(NamedTuple):
+class MatchedRule(NamedTuple):
     """A rule that an item's picture matches."""
 
     rule: int
@@ -72,20 +72,20 @@ class Held(NamedTuple):
 
 
 # --- Comparing -------------------------------------------------------------------------------------------
-def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
+def refusing_rules(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
     """Rules that refuse media. Every rule refuses a face: it cannot wait in the queue."""
     fetch(SHARED)
     params = {"digests": [row.sha256 for row in offered], "hashes": [row.phash for row in offered]}
     return [rule for rule, action in fetch(OFFERED, params) if is_face or action == PictureAction.REJECT]
 
 
-def holding(item: Item) -> list[Held]:
+def matching_rules(item: Item) -> list[MatchedRule]:
     """Rules that an item's pictures match."""
     ids = [int(entry["id"]) for entry in item.media]
     if not ids:
         return []
     fetch(SHARED)
-    return [Held(*row) for row in fetch(USED, {"ids": id_array(ids)})]
+    return [MatchedRule(*row) for row in fetch(USED, {"ids": id_array(ids)})]
 
 
 def usable_hash(phash: int | None) -> int | None:
@@ -94,7 +94,7 @@ def usable_hash(phash: int | None) -> int | None:
     return phash if PLAIN <= ones <= 64 - PLAIN else None
 
 
-def found(rule: PictureRule) -> list[MediaFile]:
+def matching_media(rule: PictureRule) -> list[MediaFile]:
     """Matches among the newest media. At most `LISTED`."""
     params = {"rule": rule.pk, "looked": LOOKED, "listed": LISTED}
     rows = MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)], is_private=False)
@@ -112,7 +112,7 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
         raise TooManyRulesError
     rule.phash, rule.by = usable_hash(rule.phash), by
     rule.save()
-    write(by, Verb.BLOCK, note=rule.note, after=_facts(rule))
+    log_decision(by, Verb.BLOCK, note=rule.note, after=_facts(rule))
     return rule
 
 
@@ -121,7 +121,7 @@ def change(*, rule: PictureRule, by: User) -> None:
     fetch(ALONE)
     before = PictureRule.objects.get(pk=rule.pk)
     rule.save(update_fields=["action", "distance", "note", "is_enabled"])
-    write(by, Verb.BLOCK, note=rule.note, before=_facts(before), after=_facts(rule))
+    log_decision(by, Verb.BLOCK, note=rule.note, before=_facts(before), after=_facts(rule))
 
 
 @transaction.atomic
@@ -131,7 +131,7 @@ def unblock(*, rule: PictureRule, by: User) -> None:
     facts = _facts(rule)
     PictureAttempt.objects.filter(rule=rule).delete()
     PictureRule.objects.filter(pk=rule.pk).delete()
-    write(by, Verb.UNBLOCK, note=rule.note, before=facts)
+    log_decision(by, Verb.UNBLOCK, note=rule.note, before=facts)
 
 
 def _facts(rule: PictureRule) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts.models import User
 from items.link_cards.actions import domain_of, host_of
 from items.models import LinkCard, RefusedHost
-from media.admin import shots
+from media.admin import thumbnails
 from moderation import links
 from moderation.rule_admin import RuleAdmin
 from web.admin import ActedOnAdmin
@@ -52,13 +52,13 @@ class LinkCardAdmin(ActedOnAdmin):
     @admin.display(description=_("picture"))
     def shot(self, card: LinkCard) -> str:
         """The picture of the page, veiled."""
-        return shots([card.picture], is_veiled=True, is_unmarked=True) if card.picture else "-"
+        return thumbnails([card.picture], is_veiled=True, is_unmarked=True) if card.picture else "-"
 
     @admin.action(description=_("Remove for good"), permissions=["change"])
     def remove(self, request: HttpRequest, queryset: QuerySet[LinkCard]) -> None:
         """Remove the chosen cards."""
         by: User = request.user  # type: ignore[assignment]
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda card: links.remove(card=card, by=by),
@@ -95,9 +95,9 @@ class RefusedHostAdmin(RuleAdmin):
         return obj is None and super().has_change_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: RefusedHost, form: Any, change: bool) -> None:
-        """Refuse the host by `links.refuse`, which writes the log."""
-        links.refuse(host=obj, by=request.user)  # type: ignore[arg-type]
+        """Refuse the host by `links.refuse_host`, which writes the log."""
+        links.refuse_host(host=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: RefusedHost) -> None:
-        """Accept the host again by `links.accept`, which writes the log."""
-        links.accept(host=obj, by=request.user)  # type: ignore[arg-type]
+        """Accept the host again by `links.accept_host`, which writes the log."""
+        links.accept_host(host=obj, by=request.user)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from accounts import review
 from accounts.models import User
 from items.link_cards import actions as link_cards
 from items.models import Item, LinkCard, RefusedHost
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import Verb
 
 
@@ -18,19 +18,19 @@ def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = ""
     review.check_judge(item.sender if item else None, by)
     if not link_cards.remove(card=card):
         return False
-    write(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})
+    log_decision(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})
     return True
 
 
 @transaction.atomic
-def refuse(*, host: RefusedHost, by: User) -> None:
+def refuse_host(*, host: RefusedHost, by: User) -> None:
     """Show no link cards of a host and below."""
     link_cards.refuse_host(host=host)
-    write(by, Verb.REFUSE, note=host.host, after={"note": host.note})
+    log_decision(by, Verb.REFUSE, note=host.host, after={"note": host.note})
 
 
 @transaction.atomic
-def accept(*, host: RefusedHost, by: User) -> None:
+def accept_host(*, host: RefusedHost, by: User) -> None:
     """Show link cards of a host again, for later links."""
-    write(by, Verb.ACCEPT, note=host.host)
+    log_decision(by, Verb.ACCEPT, note=host.host)
     host.delete()

@@ -12,7 +12,7 @@ logger = logging.getLogger("moderation.actions")
 """Operators find decisions in the logs by this name."""
 
 
-def write(
+def log_decision(
     by: User | None,
     verb: Verb,
     *,

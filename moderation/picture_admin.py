@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from accounts.people import handle_of
 from media.actions import MediaError, fingerprint
-from media.admin import shots
+from media.admin import thumbnails
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile
@@ -60,17 +60,17 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             self.instance.sha256, self.instance.phash, self.instance.medium_id = row.sha256, row.phash, row.pk
         elif file := fields.get("file"):
             self.instance.medium_id = None
-            self._compare(file)
+            self._hash_file(file)
         else:
             raise forms.ValidationError({"file": _("Choose a picture or a video.")})
         known = PictureRule.objects.filter(sha256=self.instance.sha256).first()
         if known:
-            raise forms.ValidationError(_known(known))
+            raise forms.ValidationError(_already_blocked_text(known))
         if PictureRule.objects.count() >= hashes.RULES:
-            raise forms.ValidationError(_full())
+            raise forms.ValidationError(_too_many_rules_text())
         return fields
 
-    def _compare(self, file: Any) -> None:
+    def _hash_file(self, file: Any) -> None:
         try:
             with file.open("rb") as opened:
                 self.instance.sha256, self.instance.phash = fingerprint(opened)
@@ -126,7 +126,7 @@ class PictureRuleAdmin(RuleAdmin):
     def shot(self, rule: Any) -> str:
         """The original picture, veiled, if it still exists and the caller may see it."""
         row = _medium(rule.medium_id, rule.reader) if rule.medium_id else None
-        return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
+        return thumbnails([row], is_veiled=True, is_unmarked=True) if row else "-"
 
     @admin.display(description=_("latest"))
     def tries(self, rule: PictureRule) -> str:
@@ -146,9 +146,9 @@ class PictureRuleAdmin(RuleAdmin):
     @admin.display(description=_("pictures"))
     def on_site(self, rule: Any) -> str:
         """The newest matches that the caller may see, with their items."""
-        found = [one for one in hashes.found(rule) if reading.may_open(one, rule.reader)]
+        found = [one for one in hashes.matching_media(rule) if reading.may_open(one, rule.reader)]
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
-        return format_html("{}{}", shots(found, is_veiled=True, is_unmarked=True), items) if found else "-"
+        return format_html("{}{}", thumbnails(found, is_veiled=True, is_unmarked=True), items) if found else "-"
 
     # --- Writing
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
@@ -156,10 +156,10 @@ class PictureRuleAdmin(RuleAdmin):
         try:
             return super().changeform_view(request, *args, **options)
         except hashes.DuplicateHashError as error:
-            self.message_user(request, _known(error.rule), messages.ERROR)
+            self.message_user(request, _already_blocked_text(error.rule), messages.ERROR)
             return redirect("admin:moderation_picturerule_change", error.rule.pk)
         except hashes.TooManyRulesError:
-            self.message_user(request, _full(), messages.ERROR)
+            self.message_user(request, _too_many_rules_text(), messages.ERROR)
             return redirect("admin:moderation_picturerule_changelist")
 
     def save_model(self, request: HttpRequest, obj: PictureRule, form: Any, change: bool) -> None:
@@ -182,11 +182,11 @@ def _medium(medium_id: int, reader: User) -> MediaFile | None:
     return row if row and reading.may_open(row, reader) else None
 
 
-def _known(rule: PictureRule) -> str:
+def _already_blocked_text(rule: PictureRule) -> str:
     return gettext("Already blocked: “%(rule)s”.") % {"rule": rule}
 
 
-def _full() -> str:
+def _too_many_rules_text() -> str:
     return gettext("You've reached the limit of %(count)d rules. Delete one first.") % {"count": hashes.RULES}
 
 

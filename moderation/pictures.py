@@ -13,7 +13,7 @@ from accounts import review
 from accounts.models import User
 from items.attachments import hiding
 from items.models import Item
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import Verb
 from notifications import actions as notifications
 
@@ -24,7 +24,7 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     review.check_judge(item.sender, by)
     hidden = hiding.hide_media(item=item, ids=ids)
     if hidden:
-        write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
+        log_decision(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
         if item.sender.is_active:
             notifications.notify_of_pictures(item=item, text=note)
     return len(hidden)
@@ -36,7 +36,7 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     review.check_judge(item.sender, by)
     shown = hiding.show_media(item=item, ids=ids)
     if shown:
-        write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
+        log_decision(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
     return len(shown)
 
 
@@ -48,7 +48,7 @@ def uncover(*, session_id: int, medium_id: int, by: User, note: str = "") -> boo
     if subject is None or not review.sessions.uncover(session_id, medium_id):
         return False
     host = subject.author
-    write(by, Verb.HIDE, session_id=session_id, user=host, note=note, after={"pictures": [str(medium_id)]})
+    log_decision(by, Verb.HIDE, session_id=session_id, user=host, note=note, after={"pictures": [str(medium_id)]})
     if host.is_active:
         with translation.override(host.language or translation.get_language()):
             told = _("Moderators removed the cover of your live session “%(title)s”.") % {"title": subject.title}

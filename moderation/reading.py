@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from accounts.models import User
 from items.models import LISTED, OPEN_TO_ALL, Item
 from media.models import FACES, MediaFile
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import Case, Decision, Report, Verb
 
 
@@ -27,7 +27,7 @@ def log_reading(item: Item, by: User) -> None:
     """Log that staff read an item, and by which case, unless it is for all."""
     if not item.is_open_to_all:
         case = Case.objects.filter(item=item).order_by("-pk").first()
-        write(by, Verb.READ, item=item, note=str(case.pk) if case else "")
+        log_decision(by, Verb.READ, item=item, note=str(case.pk) if case else "")
 
 
 def may_open(medium: MediaFile, by: User) -> bool:

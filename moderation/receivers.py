@@ -30,8 +30,8 @@ def hold_notice(sender: object, author: User, **kwargs: Any) -> str:
 @receiver(held_shown)
 def hold_reasons(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
     """Why these items wait, and how long that takes."""
-    wait = waiting.usual()
-    return {item_id: sentences.for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
+    wait = waiting.usual_wait()
+    return {item_id: sentences.reasons_for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
 
 
 @receiver(item_held)
@@ -39,14 +39,14 @@ def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any
     """Open a case in the transaction that holds the item."""
     actions.record_hold(item=item, reasons=reasons, rules=rules.hit_rules(rules.item_text(item)))
     if any(reason.startswith("picture:") for reason in reasons):
-        found = [held.rule for held in hashes.holding(item)]
+        found = [held.rule for held in hashes.matching_rules(item)]
         hashes.count_attempts(user_id=item.sender_id, rules=found, item=item)
 
 
 @receiver(media_offered)
 def check_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
     """Check media before they are kept or used."""
-    return hashes.refusing(media, is_face=is_face)
+    return hashes.refusing_rules(media, is_face=is_face)
 
 
 @receiver(medium_opened)
@@ -64,7 +64,7 @@ def count_attempts(sender: type[MediaFile], owner_id: int, rules: Sequence[int],
 @receiver(text_submitted)
 def check_text(sender: object, submission: Submission, **kwargs: Any) -> list[str]:
     """Check a text before it is saved."""
-    return [str(reason) for reason in rules.reasons_of(submission)]
+    return [str(reason) for reason in rules.submission_reasons(submission)]
 
 
 @receiver(session_held)

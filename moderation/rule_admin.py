@@ -18,7 +18,7 @@ from accounts.levels_admin import handle_column
 from accounts.models import User
 from moderation import actions, senders
 from moderation.models import Case, SenderKind, SenderRule, WordRule
-from web.admin import ActingAdmin, Deciding, counted, pointing
+from web.admin import ActingAdmin, Deciding, count_referring, sentence_with_count
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
@@ -80,13 +80,13 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
     # --- Permissions
     def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
         """Bans need the permission to decide."""
-        return super().has_change_permission(request, obj) and self._may(request, obj)
+        return super().has_change_permission(request, obj) and self._may_change(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
         """Bans need the permission to decide."""
-        return super().has_delete_permission(request, obj) and self._may(request, obj)
+        return super().has_delete_permission(request, obj) and self._may_change(request, obj)
 
-    def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
+    def _may_change(self, request: HttpRequest, rule: SenderRule | None) -> bool:
         may_lift = rule is None or rule.kind != SenderKind.BAN or self.has_decide_permission(request)
         return may_lift and (rule is None or review.may_judge(rule.user, request.user))  # type: ignore[arg-type]
 
@@ -157,7 +157,7 @@ class WordRuleAdmin(RuleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
         """Add the number of cases."""
         words: QuerySet[WordRule] = super().get_queryset(request)
-        return words.annotate(hits=pointing(Case.words.through._default_manager.all(), "wordrule"))
+        return words.annotate(hits=count_referring(Case.words.through._default_manager.all(), "wordrule"))
 
     @admin.display(description=_("held"))
     def hits(self, rule: Any) -> int:
@@ -187,9 +187,9 @@ class WordRuleAdmin(RuleAdmin):
                 form.add_error("words", error.messages)
             else:
                 if new:
-                    self.message_user(request, counted(_added, new), messages.SUCCESS)
+                    self.message_user(request, sentence_with_count(_words_added_text, new), messages.SUCCESS)
                 if known := len(set(fields["words"])) - new:
-                    self.message_user(request, counted(_known, known), messages.WARNING)
+                    self.message_user(request, sentence_with_count(_words_known_text, known), messages.WARNING)
                 return redirect("admin:moderation_wordrule_changelist")
         context = self.admin_site.each_context(request) | {
             "title": gettext("Add words"),
@@ -200,16 +200,16 @@ class WordRuleAdmin(RuleAdmin):
 
     def save_model(self, request: HttpRequest, obj: WordRule, form: Any, change: bool) -> None:
         """Save by the action, which logs it."""
-        actions.put_word(rule=obj, by=request.user)  # type: ignore[arg-type]
+        actions.save_word_rule(rule=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
         """Remove by the action, which logs it."""
-        actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
+        actions.delete_word_rule(rule=obj, by=request.user)  # type: ignore[arg-type]
 
 
-def _added(n: int) -> str:
+def _words_added_text(n: int) -> str:
     return ngettext("%(count)s word added.", "%(count)s words added.", n)
 
 
-def _known(n: int) -> str:
+def _words_known_text(n: int) -> str:
     return ngettext("%(count)s word was already listed.", "%(count)s words were already listed.", n)

@@ -134,7 +134,7 @@ def reasons(item: Item) -> list[Reason]:
     is_new = item._state.adding
     if item.visibility == Visibility.SELF or item.is_private:
         return []
-    before = None if is_new else _before(item)
+    before = None if is_new else _previous_version(item)
     if before is not None and (item_text(before), _captions(before)) == (item_text(item), _captions(item)):
         return []
     context = _context(item, is_new)
@@ -147,7 +147,7 @@ def reasons(item: Item) -> list[Reason]:
         unread = [Reason("captions", "the captions could not be read")]
     found = _reasons(text, context, is_new) + unread
     if before is None:  # its pictures do not change
-        found += [Reason("picture", held.note or str(held.rule)) for held in hashes.holding(item)]
+        found += [Reason("picture", held.note or str(held.rule)) for held in hashes.matching_rules(item)]
     return found
 
 
@@ -160,7 +160,7 @@ def links_held_until(author: User) -> datetime | None:
     return until if rows and _holds_links(_Context._make((*rows[0], 0, 0))) else None
 
 
-def reasons_of(submission: Submission) -> list[Reason]:
+def submission_reasons(submission: Submission) -> list[Reason]:
     """Reasons to hold a text that is not an item."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
@@ -181,7 +181,7 @@ def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
     found: list[Reason] = []
     if context.kind == SenderKind.BLACK:
         found.append(Reason("sender", "the sender is on the black list"))
-    burst, same = _burst(), _scaled(settings.MODERATION_SAME_TEXT)
+    burst, same = _burst_limit(), _scaled_limit(settings.MODERATION_SAME_TEXT)
     if is_new and burst and context.burst >= burst:
         minutes = settings.MODERATION_BURST_SPAN // timedelta(minutes=1)
         found.append(Reason("rate", f"more than {burst} items in {minutes} minutes"))
@@ -210,19 +210,19 @@ def hit_rules(text: str) -> set[int]:
     return current_words().matcher.matching_ids(fold(text))
 
 
-def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def mark_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Pieces of `text`, each with whether a rule matches."""
     matcher = Matcher(Word(number, fold(rule), whole) for number, (rule, whole) in enumerate(rule_texts))
     return marked(text, matcher)
 
 
-def _scaled(items: int) -> int:
+def _scaled_limit(items: int) -> int:
     """A limit scaled like rates, for load tests. 0: no limit."""
     return max(1, int(items * settings.RATE_SCALE)) if items else 0
 
 
-def _burst() -> int:
-    burst = _scaled(settings.MODERATION_BURST)
+def _burst_limit() -> int:
+    burst = _scaled_limit(settings.MODERATION_BURST)
     return burst if burst <= MOST else 0
 
 
@@ -248,14 +248,14 @@ def _context(item: Item, is_new: bool) -> _Context | None:
             "new": settings.MODERATION_LINK_AGE,
             "burst_above": compose(now - settings.MODERATION_BURST_SPAN, 0),
             "same_above": compose(now - timedelta(hours=1), 0),
-            "scanned": max(SCANNED, _burst()),
+            "scanned": max(SCANNED, _burst_limit()),
         },
         into=_Context._make,
     )
     return rows[0] if rows else None
 
 
-def _before(item: Item) -> Item | None:
+def _previous_version(item: Item) -> Item | None:
     rows = fetch(BEFORE, {"item": item.pk})
     if not rows:
         return None

@@ -6,7 +6,7 @@ from accounts.actions import end_sessions_and_tokens
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from accounts.review import check_judge
-from moderation.log import write
+from moderation.log import log_decision
 from moderation.models import SenderKind, SenderRule, Verb
 
 REASON_LENGTH = 200
@@ -29,7 +29,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
     _put_rule(user, SenderKind.BAN, by, reason)
     end_sessions_and_tokens(user=user)
     was_active = deactivate(user=user)
-    write(
+    log_decision(
         by,
         Verb.BAN,
         user=user,
@@ -50,7 +50,7 @@ def unban(*, user: User, by: User | None, reason: str = "") -> bool:
     rule.delete()
     is_active = reactivate(user=user)
     before = {"list": SenderKind.BAN, "is_active": False}
-    write(by, Verb.UNBAN, user=user, note=reason, before=before, after={"list": None, "is_active": is_active})
+    log_decision(by, Verb.UNBAN, user=user, note=reason, before=before, after={"list": None, "is_active": is_active})
     return True
 
 
@@ -70,7 +70,9 @@ def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderR
     unban(user=user, by=by, reason=reason)
     before = _rule_of(user)
     rule = _put_rule(user, kind, by, reason)
-    write(by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind})
+    log_decision(
+        by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind}
+    )
     return rule
 
 
@@ -83,7 +85,7 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
     if rule is None:
         return False
     rule.delete()
-    write(by, Verb.UNLIST, user=user, note=reason, before={"list": rule.kind}, after={"list": None})
+    log_decision(by, Verb.UNLIST, user=user, note=reason, before={"list": rule.kind}, after={"list": None})
     return True
 
 

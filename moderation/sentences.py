@@ -93,11 +93,11 @@ def sentence(decision: Decision) -> SafeString:
     elif decision.verb in OF_ACCOUNT and not decision.item_id and not decision.session_id:
         words = OF_ACCOUNT[Verb(decision.verb)]
     elif decision.verb == Verb.WORD:
-        words = _word_words(decision)
+        words = _word_rule_sentence(decision)
     if decision.by is None:  # Chinese needs a space after a handle, but not here
         words = re.sub(r"\{who\} (?=[^\x00-\x7f])", "{who}", str(words))
     what = decision.note if decision.verb in NAMED else _subject(decision) or (decision.after or {}).get("link", "")
-    return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
+    return format_html(str(words), who=_actor_name(decision.by), what=what, whom=_target_link(decision.user))
 
 
 def why(decision: Decision) -> str:
@@ -107,7 +107,7 @@ def why(decision: Decision) -> str:
     if decision.verb == Verb.READ:
         return _("Case %(id)s") % {"id": decision.note} if decision.note else ""
     if decision.verb == Verb.HOLD and decision.by is None:
-        return "; ".join(explained(reason) for reason in decision.note.split("; "))
+        return "; ".join(explain_reason(reason) for reason in decision.note.split("; "))
     return decision.note
 
 
@@ -123,7 +123,7 @@ def changes(decision: Decision) -> str:
     return "\n".join(lines)
 
 
-def _word_words(decision: Decision) -> str:
+def _word_rule_sentence(decision: Decision) -> str:
     before, after = decision.before, decision.after or {}
     if "texts" in after:
         count = len(after["texts"])
@@ -143,11 +143,11 @@ def _value(value: Any) -> str:
     return str(VALUES.get(value, value))
 
 
-def _who(user: User | None) -> SafeString | str:
+def _actor_name(user: User | None) -> SafeString | str:
     return format_html("@{}", handle_of(user)) if user else _("The site")
 
 
-def _whom(user: User | None) -> SafeString | str:
+def _target_link(user: User | None) -> SafeString | str:
     if user is None:
         return ""
     address = reverse("admin:accounts_user_change", args=[user.pk])
@@ -176,7 +176,7 @@ REASONS = {
 """Reasons without numbers, by code."""
 
 
-def explained(reason: str) -> str:
+def explain_reason(reason: str) -> str:
     """A case's reason (`code: words`, of rules.Reason) for readers."""
     code, _colon, words = reason.partition(": ")
     if code in REASONS:
@@ -212,7 +212,7 @@ def links_held_notice(until: datetime) -> str:
     return words % {"time": full_time(until)}
 
 
-def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
+def reasons_for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
     """Why an item is held, and how long reviews take."""
     codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
     told = [str(TOLD[code]) for code in codes if code in TOLD]

@@ -13,7 +13,7 @@ from items.models import Item
 from moderation.models import Case
 
 
-def of(case: Case) -> Subject | None:
+def subject_of(case: Case) -> Subject | None:
     """A case's subject, or None if it is gone."""
     if case.item_id is None and case.session_id is None:
         return of_account(case.host) if case.host else None
@@ -31,7 +31,7 @@ def lock(item_id: int | None, session_id: int | None) -> Subject | None:
     return of_item(item) if item else None
 
 
-def judge(case: Case, status: str) -> bool:
+def set_review_status(case: Case, status: str) -> bool:
     """Publish, reject or hold a case's item or session. False if nothing changed."""
     if case.item_id is None:
         return case.session_id is not None and review.sessions.judge(case.session_id, status)

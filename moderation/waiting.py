@@ -19,7 +19,7 @@ def reasons_of(item_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
     return list(Case.objects.filter(item__in=item_ids, state=CaseState.OPEN).values_list("item_id", "reasons"))
 
 
-def usual() -> timedelta | None:
+def usual_wait() -> timedelta | None:
     """The usual duration of a review, if known."""
     rows = fetch(USUAL)
     return rows[0][0] if rows else None

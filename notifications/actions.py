@@ -21,7 +21,7 @@ from items.visibility import visible
 from notifications import feed
 from notifications.models import CHOOSABLE, OF_MODERATORS, PUSHED, Kind, Silenced
 from notifications.push.waiting import push_later
-from relations.rules import is_told
+from relations.rules import gets_notifications_from
 from storage import ids, keys
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
@@ -74,7 +74,7 @@ BEGIN_TODAY = f"""
 
 # The visibility rule, for each candidate as reader. Candidates are found first, by id and by name separately, because
 # with OR PostgreSQL would scan all users.
-def _tell(addressed: str) -> str:
+def _notify_statement(addressed: str) -> str:
     return f"""
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
@@ -99,12 +99,12 @@ def _tell(addressed: str) -> str:
     """
 
 
-TELL = _tell("""
+TELL = _notify_statement("""
     SELECT id FROM answered UNION SELECT id FROM quoted
     UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
 """)
 # A private mention notifies all participants, except those who have it as a request.
-TELL_PEOPLE = _tell("""
+TELL_PEOPLE = _notify_statement("""
     SELECT user_id AS id FROM items_participant WHERE conversation_id = %(conversation)s AND NOT is_request
 """)
 # Once per session and user, without blocks either way and muted notifications.
@@ -114,7 +114,7 @@ TELL_OF_SESSION = f"""
         SELECT u.id, 'live', %(session)s
         FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
         WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND u.id <> h.id
-            AND {is_told("u.id", "h.id")}
+            AND {gets_notifications_from("u.id", "h.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (
@@ -186,7 +186,7 @@ def notify_of_item(*, item: Item) -> None:
     if item.status != Status.PUBLISHED:
         return
     if item.repost_of:
-        _add(Kind.REPOST, item.repost_of, item.sender_id)
+        _add_act(Kind.REPOST, item.repost_of, item.sender_id)
         return
     names = mentions(item.text)[:MENTIONS]
     quoted_id = None if item.is_quote_revoked else item.quote_of_id
@@ -209,7 +209,7 @@ def notify_of_item(*, item: Item) -> None:
 
 def notify_of_like(*, item: Item, user: User) -> None:
     """Notify the item's sender of a like."""
-    _add(Kind.LIKE, item, user.pk)
+    _add_act(Kind.LIKE, item, user.pk)
 
 
 def notify_of_follow(*, follower: User, followee: User) -> None:
@@ -229,7 +229,7 @@ def notify_of_acceptance(*, follower: User, followee: User) -> None:
 
 def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
     params = {"recipient": recipient.pk, "kind": kind.value, "actor": actor.pk, "still": feed.STILL}
-    _add_to(ADD_TO_TODAY[kind], BEGIN_TODAY, params)
+    _add_to_entry(ADD_TO_TODAY[kind], BEGIN_TODAY, params)
 
 
 def notify_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
@@ -262,7 +262,7 @@ def notify_of_pictures(*, item: Item, text: str) -> None:
     _announce_later([item.sender_id])
 
 
-def _add(kind: Kind, item: Item, actor_id: int) -> None:
+def _add_act(kind: Kind, item: Item, actor_id: int) -> None:
     if item.sender_id == actor_id:
         return
     params = {
@@ -272,10 +272,10 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
         "actor": actor_id,
         "still": feed.STILL,
     }
-    _add_to(ADD_TO_ITEM, BEGIN_ITEM, params)
+    _add_to_entry(ADD_TO_ITEM, BEGIN_ITEM, params)
 
 
-def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
+def _add_to_entry(add: str, begin: str, params: Mapping[str, Any]) -> None:
     """Add an act to its entry, and create the entry if it is missing. Then push and announce the act."""
     is_new = False
     for _ in range(ATTEMPTS):
@@ -287,7 +287,7 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
             if is_new or has_moved:
                 _announce_later([params["recipient"]])
             elif act_id:
-                transaction.on_commit(partial(_announce_together, params["recipient"]), robust=True)
+                transaction.on_commit(partial(_announce_batched, params["recipient"]), robust=True)
             return
         is_new = bool(fetch(begin, params)) or is_new
 
@@ -328,7 +328,7 @@ def _push_later(told: Sequence[tuple[int, int]]) -> None:
         transaction.on_commit(partial(push_later, told), robust=True)
 
 
-def _announce_together(user_id: int) -> None:
+def _announce_batched(user_id: int) -> None:
     """Announce all acts of the next `LATE_SECONDS` at once. It may be lost without Redis or workers."""
     if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
         announce_to.apply_async((user_id,), countdown=LATE_SECONDS)
@@ -388,15 +388,15 @@ def delete_batch(*, user: User, below: int | None = None) -> int | None:
 
 
 @task("notifications.put_away")
-def put_rest_away(user_id: int, below: int) -> None:
+def continue_delete(user_id: int, below: int) -> None:
     """Continue `delete_batch`, and queue the rest."""
     user = User.objects.filter(pk=user_id).first()
     rest = delete_batch(user=user, below=below) if user else None
     if rest is not None:
-        put_rest_away.delay(user_id, rest)
+        continue_delete.delay(user_id, rest)
 
 
-def put_away_act(*, user: User, act_id: int) -> bool:
+def delete_act(*, user: User, act_id: int) -> bool:
     """Delete an act, unless it is a moderators' message. True if it was there. Its entry stays, so that an edit of its
     item does not notify again.
     """

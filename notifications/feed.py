@@ -26,7 +26,7 @@ from items.threads.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
-from relations.rules import READER, follows, has_requested, is_told
+from relations.rules import READER, follows, gets_notifications_from, has_requested
 from storage.connections import fetch, id_array
 from storage.ids import SEQUENCE_BITS, moment
 from storage.paging import as_text, below, part_of
@@ -49,7 +49,7 @@ ACTS_SCAN = 300
 """Newest acts of an entry that are checked, in case most are hidden."""
 
 
-def mark(reader: str = READER) -> str:
+def read_mark(reader: str = READER) -> str:
     """The id of the newest act that the reader has seen, or 0."""
     return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"
 
@@ -83,7 +83,7 @@ def item_shown(reader: str = READER) -> str:
 def act_shown(reader: str = READER) -> str:
     """Whether an act was not undone, and its actor is visible."""
     return f"""
-    u.is_active AND {is_told(reader, "a.actor_id")}
+    u.is_active AND {gets_notifications_from(reader, "a.actor_id")}
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
             SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
@@ -127,7 +127,7 @@ def _entries(kinds: str) -> str:
     """
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
-            shown.newest > {mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
+            shown.newest > {read_mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
@@ -157,12 +157,12 @@ def _unread(reader: str) -> str:
     SELECT count(*) FROM (
         SELECT FROM (
             SELECT n.id, n.kind, n.item_id, n.session_id, n.day, n.recipient_id FROM notifications_notification n
-            WHERE n.recipient_id = {reader} AND n.position > {mark(reader)} - %(still)s
+            WHERE n.recipient_id = {reader} AND n.position > {read_mark(reader)} - %(still)s
             ORDER BY n.position DESC LIMIT {UNREAD_SCAN}
         ) n
         CROSS JOIN LATERAL (
             SELECT FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id
-            WHERE a.id > {mark(reader)} AND {act_shown(reader)} LIMIT 1
+            WHERE a.id > {read_mark(reader)} AND {act_shown(reader)} LIMIT 1
         ) act
         WHERE {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
     ) entry
@@ -182,7 +182,7 @@ def _unread_of_many() -> str:
 # Sent first: usually nothing is new, and it costs a tenth of planning the full count.
 ANYTHING_NEW = f"""
     SELECT FROM notifications_notification n
-    WHERE n.recipient_id = %(reader)s AND n.position > {mark()} - %(still)s LIMIT 1
+    WHERE n.recipient_id = %(reader)s AND n.position > {read_mark()} - %(still)s LIMIT 1
 """
 
 

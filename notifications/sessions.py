@@ -19,11 +19,11 @@ class SessionCard(msgspec.Struct):
     state: str
 
 
-def _hidden(reader: str) -> str:
+def _always_false(reader: str) -> str:
     return "false"
 
 
-def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]:
+def _no_cards(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]:
     return {}
 
 
@@ -33,8 +33,8 @@ class SessionCards:
     session `n.session_id`. `cards`: cards of the visible sessions, in one query.
     """
 
-    shown: Callable[[str], str] = _hidden
-    cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none
+    shown: Callable[[str], str] = _always_false
+    cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _no_cards
 
 
 sessions = SessionCards()

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from accounts.models import User
-from notifications.feed import SCAN, act_shown, item_shown, mark, page_statement
+from notifications.feed import SCAN, act_shown, item_shown, page_statement, read_mark
 from notifications.models import Kind
 from storage.connections import fetch
 from storage.ids import NO_BOUND
@@ -89,7 +89,7 @@ def acts_page(reader: User, wanted: ActFilter, *, limit: int) -> Part[NotifiedAc
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
         if found and turn > 1:
             break  # a short page is fine, but an empty one ends the paging of apps that ignore the Link header
-        shown, bound = _looked_through(reader, wanted, limit + 1 - len(found), scan)
+        shown, bound = _scan_acts(reader, wanted, limit + 1 - len(found), scan)
         found += shown
         if bound is None or len(found) > limit:
             break
@@ -97,7 +97,7 @@ def acts_page(reader: User, wanted: ActFilter, *, limit: int) -> Part[NotifiedAc
     return part_of(found, limit, attrgetter("id"), bound=bound)
 
 
-def _looked_through(reader: User, wanted: ActFilter, count: int, scan: int) -> tuple[list[NotifiedAct], int | None]:
+def _scan_acts(reader: User, wanted: ActFilter, count: int, scan: int) -> tuple[list[NotifiedAct], int | None]:
     """Up to `count` shown acts of the next `scan`, and the bound."""
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
@@ -116,5 +116,5 @@ def _statement(is_of_conversations: bool, is_upward: bool) -> str:
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[NotifiedAct]:
     """The reader's unread acts, at most `cap`."""
-    ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
+    ((seen,),) = fetch(f"SELECT {read_mark()}", {"reader": reader.pk})
     return list(acts_page(reader, ActFilter(kinds, above=seen), limit=cap).shown)

@@ -13,7 +13,7 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    path("notifications", views.everything, name="notifications"),
+    path("notifications", views.all_notifications, name="notifications"),
     path("notifications/mentions", views.conversations, name="mentions"),
     path("notifications/unread", views.badge, name="unread"),
     path("settings/notifications", views.kinds, name="settings-notifications"),

@@ -14,17 +14,17 @@ from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
 from relations.people import WAITING_CAP, waiting_requests
-from web.pages import INVALID, PageRequest, fetches_ahead, limited, show, wants_part
+from web.pages import INVALID, PageRequest, is_prefetch, limited, show, wants_part
 from web.rest import position
 
 
 @require_safe
 @signed_in
-def everything(request: PageRequest, reader: User) -> HttpResponse:
+def all_notifications(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's notifications. The first page marks all as read."""
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id)
-    if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
+    if last_id is None and page.items and request.method == "GET" and not is_prefetch(request):
         actions.mark_read(user=reader, up_to=page.newest)
     return _show(request, reader, page, "everything")
 

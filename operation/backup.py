@@ -120,13 +120,13 @@ class DumpedKey(msgspec.Struct, array_like=True):
 
 
 # --- Making one ------------------------------------------------------------------------------------------
-def left_out() -> list[str]:
+def missing_parts() -> list[str]:
     """What this backup lacks, in sentences."""
     said = [] if isinstance(store(), LmdbStore) else [FILTERS_LEFT_OUT]
     return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
-def most_bytes() -> int:
+def upper_size_bound() -> int:
     """The most bytes that a backup may take. Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
@@ -168,7 +168,7 @@ def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
             with archive.open("played.mdb", "w", force_zip64=True) as member:
                 copy(_filters(filters), member, "played.mdb", progress)
         with archive.open("database.dump", "w", force_zip64=True) as member:
-            copy(dumps.made(), member, "database.dump", progress)
+            copy(dumps.make_dump(), member, "database.dump", progress)
         for stored in _media():
             with (
                 suppress(FileNotFoundError),
@@ -188,7 +188,7 @@ def _manifest(now: datetime) -> dict[str, Any]:
         "postgresql": fetch("SHOW server_version_num")[0][0],
         "migrations": sorted(map(list, MigrationRecorder(connection).applied_migrations())),
         "users": User.objects.count(),
-        "left_out": left_out(),
+        "left_out": missing_parts(),
     }
 
 
@@ -224,10 +224,10 @@ def _plays() -> Iterator[bytes]:
             for key in client.scan_iter(match=pattern, count=KEYS_AT_ONCE):
                 batch.append(key)
                 if len(batch) == KEYS_AT_ONCE:
-                    yield _framed(encoder.encode(_dumped(client, batch)))
+                    yield _length_prefixed(encoder.encode(_dumped(client, batch)))
                     batch = []
             if batch:
-                yield _framed(encoder.encode(_dumped(client, batch)))
+                yield _length_prefixed(encoder.encode(_dumped(client, batch)))
 
 
 def _media() -> Iterator[Stored]:
@@ -236,7 +236,7 @@ def _media() -> Iterator[Stored]:
         yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
 
-def _framed(data: bytes) -> bytes:
+def _length_prefixed(data: bytes) -> bytes:
     return len(data).to_bytes(8, "big") + data
 
 
@@ -285,9 +285,9 @@ def _manifest_of(archive: zipfile.ZipFile) -> Manifest:
 
 def _check(manifest: Manifest, members: set[str]) -> None:
     _check_version(manifest, members)
-    if is_inhabited():
+    if has_users():
         raise BackupError("This site is not empty. A restore needs an empty database.")
-    if others := _others():
+    if others := _foreign_tables():
         raise BackupError(
             f"The database has tables of another program ({others[0]}). A restore would delete them. "
             "Give the site its own database."
@@ -296,7 +296,7 @@ def _check(manifest: Manifest, members: set[str]) -> None:
         raise BackupError("The backup has filters of plays for LMDB. Remove FEEDSITE_PLAYED_STORE_URL for the restore.")
 
 
-def is_inhabited() -> bool:
+def has_users() -> bool:
     """Whether the site has users, and not from a killed restore."""
     is_there = "accounts_user" in connection.introspection.table_names() and User.objects.exists()
     return is_there and not fetch(UNFINISHED, (f"{dumps.ROLE}%",))
@@ -377,11 +377,11 @@ def _read_plays(archive: zipfile.ZipFile) -> Iterator[list[DumpedKey]]:
             batch = decoder.decode(member.read(length))
             # Another key could be the queue's, and bring tasks.
             for each in batch:
-                _pattern(each.key)
+                _play_key_pattern(each.key)
             yield batch
 
 
-def _pattern(key: bytes) -> str:
+def _play_key_pattern(key: bytes) -> str:
     """The pattern of a key. Another key could be the queue's, and bring tasks. Raises ValueError."""
     found = [pattern for pattern in keys.PLAYS if fnmatchcase(key.decode(), pattern)]
     if not found:
@@ -389,7 +389,7 @@ def _pattern(key: bytes) -> str:
     return found[0]
 
 
-def _others() -> list[str]:
+def _foreign_tables() -> list[str]:
     """Names of tables and views that are not of this site or Django."""
     ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
@@ -495,7 +495,7 @@ def _try_plays(archive: zipfile.ZipFile) -> None:
                 commands = [(("RESTORE", key, TRIAL_MS, each.value, "REPLACE"), ("TYPE", key)) for each in batch]
                 kinds = pipelined(client, [command for pair in commands for command in pair])[1::2]
                 for each, kind in zip(batch, kinds, strict=True):
-                    if kind != keys.PLAYS[_pattern(each.key)]:
+                    if kind != keys.PLAYS[_play_key_pattern(each.key)]:
                         raise ValueError(f"{each.key!r} is a {kind.decode()}")
         finally:
             client.delete(key)

@@ -94,7 +94,7 @@ class BackupError(Exception):
     """A backup or restore failed. The message says what to do."""
 
 
-def made() -> Iterator[bytes]:
+def make_dump() -> Iterator[bytes]:
     """A dump of the site's database, without extensions. Raises BackupError."""
     command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--extension=plpgsql"]
     with _client(command, connection.get_connection_params(), stdout=subprocess.PIPE) as process:
@@ -238,7 +238,7 @@ def _binary(name: str) -> str:
     found += sorted(DEBIAN.glob(f"[1-9][0-9]/bin/{name}"), reverse=True)
     if elsewhere := shutil.which(name):
         found.append(Path(elsewhere))
-    majors = {path: _major(path) for path in found if path.exists()}
+    majors = {path: _client_major_version(path) for path in found if path.exists()}
     for path, major in majors.items():
         if major >= server:
             return str(path)
@@ -259,7 +259,7 @@ def missing_client() -> str:
     return ""
 
 
-def _major(path: Path) -> int:
+def _client_major_version(path: Path) -> int:
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
     return int(match[1]) if match else 0

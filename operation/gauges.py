@@ -78,7 +78,7 @@ def _observe_work(now: datetime) -> None:
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
     metrics.delivery_oldest.set(max(oldest, 0.0))
-    for work, seconds in waits().items():
+    for work, seconds in oldest_waits().items():
         metrics.waiting.labels(work).set(seconds)
 
 
@@ -97,7 +97,7 @@ def memory() -> dict[str, tuple[float, int]]:
     return found
 
 
-def waits() -> dict[str, float]:
+def oldest_waits() -> dict[str, float]:
     """For how many seconds the oldest row of each work waits. 0: none waits."""
     current_app.loader.import_default_modules()
     oldest = " UNION ALL ".join(f"SELECT '{work}', min(since) FROM ({WORK[work]}) AS row (since)" for work in WORK)
@@ -111,9 +111,9 @@ def last_observed() -> datetime | None:
     return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
-def census() -> None:
+def set_user_gauges() -> None:
     """Set the gauges of users per level and of letters given up. Scans the whole table of users, so it runs rarely."""
-    rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
+    rows = replica.read_from_replica(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])

@@ -37,7 +37,7 @@ class DatedBackup(NamedTuple):
     name: str
 
 
-def place() -> BackupFolder:
+def backup_folder() -> BackupFolder:
     """The place of FEEDSITE_BACKUP_TO. Raises BackupError if it is not set."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
@@ -58,7 +58,7 @@ def stored_backups(where: BackupFolder) -> list[DatedBackup]:
     return sorted(found, reverse=True)
 
 
-def dated(found: list[DatedBackup], now: datetime) -> list[DatedBackup]:
+def believably_dated(found: list[DatedBackup], now: datetime) -> list[DatedBackup]:
     """Those with a believable date. The others count as none, and are left alone."""
     return [each for each in found if each.made_at <= now + AHEAD]
 
@@ -71,7 +71,7 @@ def is_due(newest: DatedBackup | None, now: datetime) -> bool:
     return newest is None or newest.made_at < due
 
 
-def superfluous(found: list[DatedBackup], *, days: int, weeks: int) -> list[DatedBackup]:
+def backups_to_delete(found: list[DatedBackup], *, days: int, weeks: int) -> list[DatedBackup]:
     """Backups to delete: all but the newest one and the newest of each of the last days and weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
@@ -82,22 +82,24 @@ def superfluous(found: list[DatedBackup], *, days: int, weeks: int) -> list[Date
     return [each for each in found if each.name not in wanted]
 
 
-def make_kept(*, now: datetime, progress: Progress) -> str:
+def make_stored_backup(*, now: datetime, progress: Progress) -> str:
     """Make a backup, and delete superfluous ones. Returns its name. Raises BackupError."""
-    where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
+    where, name = backup_folder(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:
             raise BackupError("Another process is making a backup now.")
         where.make(name, partial(backup, now=now, progress=progress))
-    for each in superfluous(dated(stored_backups(where), now), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
+    for each in backups_to_delete(
+        believably_dated(stored_backups(where), now), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS
+    ):
         where.delete(each.name)
     metrics.backup_made_at.set(now.timestamp())
     return name
 
 
-def tend(*, now: datetime) -> None:
+def back_up_if_due(*, now: datetime) -> None:
     """Make the daily backup if due. Raises BackupError."""
-    newest = next(iter(dated(stored_backups(place()), now)), None)
+    newest = next(iter(believably_dated(stored_backups(backup_folder()), now)), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 1)  # 0: no backups are wanted
     if is_due(newest, now):
-        make_kept(now=now, progress=lambda member, size: None)
+        make_stored_backup(now=now, progress=lambda member, size: None)

@@ -64,5 +64,5 @@ def status() -> Status:
 
 def newest_backup(now: datetime) -> datetime | None:
     """When the newest backup was made. Raises BackupError."""
-    found = kept_backups.dated(kept_backups.stored_backups(kept_backups.place()), now)
+    found = kept_backups.believably_dated(kept_backups.stored_backups(kept_backups.backup_folder()), now)
     return found[0].made_at if found else None

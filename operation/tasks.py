@@ -21,14 +21,14 @@ def observe() -> None:
 @task("operation.census")
 def census() -> None:
     """Count users and their levels."""
-    gauges.census()
+    gauges.set_user_gauges()
 
 
 @task("operation.back_up")
 def back_up() -> None:
     """Make the daily backup if due. A failure is logged, and retried in the next period."""
     try:
-        kept_backups.tend(now=database_now())
+        kept_backups.back_up_if_due(now=database_now())
     except BackupError as error:
         logger.error("the backup failed: %s", error)
 

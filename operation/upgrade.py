@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from operation.backup import most_bytes
+from operation.backup import upper_size_bound
 from operation.dumps import missing_client
 from runtime.embedded import check_major
 
@@ -36,11 +36,11 @@ def check_room(file: Path | None) -> list[str]:
     if file is not None:
         folder = next(each for each in file.absolute().parents if each.is_dir())
         is_beside = folder.stat().st_dev == settings.DATA_DIR.stat().st_dev
-        needed[settings.DATA_DIR if is_beside else folder] = most_bytes() + (ROOM_BYTES if is_beside else 0)
-    return [_room(*each) for each in needed.items()]
+        needed[settings.DATA_DIR if is_beside else folder] = upper_size_bound() + (ROOM_BYTES if is_beside else 0)
+    return [_free_space(*each) for each in needed.items()]
 
 
-def _room(folder: Path, needed: int) -> str:
+def _free_space(folder: Path, needed: int) -> str:
     free = shutil.disk_usage(folder).free
     said = f"{free / 2**20:,.0f} MB free in {folder}; the upgrade may need {needed / 2**20:,.0f} MB"
     if free < needed:

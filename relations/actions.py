@@ -59,7 +59,7 @@ class RequestCapError(ConflictError):
     sentence = "You have too many open follow requests. Withdraw some first."
 
 
-def _pair(user: User, other: User) -> None:
+def _check_not_self(user: User, other: User) -> None:
     if user.pk == other.pk:
         raise SelfRelationError
 
@@ -72,7 +72,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
     The lock on the follower's row keeps the caps. The followee's row is not written. Raises SelfRelationError,
     FollowCapError, RequestCapError.
     """
-    _pair(follower, followee)
+    _check_not_self(follower, followee)
     following = _lock_follower(follower)
     ((is_locked, follows, waits),) = fetch(ABOUT, {"follower": follower.pk, "followee": followee.pk})
     if follows:
@@ -164,7 +164,7 @@ def reject(*, followee: User, follower: User) -> bool:
 @transaction.atomic
 def block(*, blocker: User, blocked: User) -> bool:
     """Hide two users from each other. Follows stay; requests are deleted."""
-    _pair(blocker, blocked)
+    _check_not_self(blocker, blocked)
     is_new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
     between = Q(follower=blocker, followee=blocked) | Q(follower=blocked, followee=blocker)
     FollowRequest.objects.filter(between).delete()
@@ -187,7 +187,7 @@ def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notificati
 
     Only `end_mutes` ends an expired one, because the end must change the muter's epoch.
     """
-    _pair(muter, muted)
+    _check_not_self(muter, muted)
     params = {"muter": muter.pk, "muted": muted.pk, "lasts": lasts, "notifications": notifications}
     return bool(fetch(MUTE, params)[0][0])
 
@@ -195,10 +195,10 @@ def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notificati
 @transaction.atomic
 def unmute(*, muter: User, muted: User) -> bool:
     """Remove a mute."""
-    return _unmuted(Mute.objects.filter(muter=muter, muted=muted), muter.pk, muted.pk)
+    return _delete_mutes(Mute.objects.filter(muter=muter, muted=muted), muter.pk, muted.pk)
 
 
-def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
+def _delete_mutes(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
     gone, _ = mutes.delete()
     if gone:
         muter, muted = User(pk=muter_id), User(pk=muted_id)
@@ -213,7 +213,7 @@ def end_mutes() -> int:
     over = Mute.objects.filter(expires_at__lte=Now()).order_by("expires_at")
     for mute_id, muter_id, muted_id in list(over.values_list("pk", "muter_id", "muted_id")[:ENDED]):
         with transaction.atomic():
-            ended += _unmuted(Mute.objects.filter(pk=mute_id, expires_at__lte=Now()), muter_id, muted_id)
+            ended += _delete_mutes(Mute.objects.filter(pk=mute_id, expires_at__lte=Now()), muter_id, muted_id)
     return ended
 
 

@@ -80,7 +80,7 @@ class PairAdmin(LogAdmin):
         first, second = self.sides
         return queryset.filter(Q(**{f"{first}__in": users}) | Q(**{f"{second}__in": users})), False
 
-    def _side(self, user: User) -> SafeString:
+    def _user_link(self, user: User) -> SafeString:
         address = reverse("admin:accounts_user_change", args=[user.pk])
         return format_html('<a href="{}">@{}</a>{} ({})', address, user.username, badge_of(user), user.pk)
 
@@ -92,12 +92,12 @@ class FollowAdmin(PairAdmin):
     @admin.display(description=_("follower"))
     def first(self, follow: Follow) -> SafeString:
         """The follower."""
-        return self._side(follow.follower)
+        return self._user_link(follow.follower)
 
     @admin.display(description=_("follows"))
     def second(self, follow: Follow) -> SafeString:
         """The followee."""
-        return self._side(follow.followee)
+        return self._user_link(follow.followee)
 
 
 @admin.register(FollowRequest)
@@ -107,12 +107,12 @@ class FollowRequestAdmin(PairAdmin):
     @admin.display(description=_("follower"))
     def first(self, request: FollowRequest) -> SafeString:
         """Who asks."""
-        return self._side(request.follower)
+        return self._user_link(request.follower)
 
     @admin.display(description=_("asks to follow"))
     def second(self, request: FollowRequest) -> SafeString:
         """Who is asked."""
-        return self._side(request.followee)
+        return self._user_link(request.followee)
 
 
 @admin.register(Block)
@@ -122,12 +122,12 @@ class BlockAdmin(PairAdmin):
     @admin.display(description=_("blocker"))
     def first(self, block: Block) -> SafeString:
         """Who blocks."""
-        return self._side(block.blocker)
+        return self._user_link(block.blocker)
 
     @admin.display(description=_("blocked user"))
     def second(self, block: Block) -> SafeString:
         """Who is blocked."""
-        return self._side(block.blocked)
+        return self._user_link(block.blocked)
 
 
 @admin.register(Mute)
@@ -137,9 +137,9 @@ class MuteAdmin(PairAdmin):
     @admin.display(description=_("muter"))
     def first(self, mute: Mute) -> SafeString:
         """Who mutes."""
-        return self._side(mute.muter)
+        return self._user_link(mute.muter)
 
     @admin.display(description=_("muted user"))
     def second(self, mute: Mute) -> SafeString:
         """Who is muted."""
-        return self._side(mute.muted)
+        return self._user_link(mute.muted)

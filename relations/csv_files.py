@@ -143,7 +143,7 @@ def read(file: IO[bytes], kind: CsvKind, host: str = "") -> list[Line]:
     lines: dict[tuple[str, str], Line] = {}
     columns = {name: place for place, name in enumerate(COLUMNS[kind])}
     is_understood = False
-    for row in cells(io.StringIO(text[begin:], newline=""), _refuse, separator):
+    for row in read_rows(io.StringIO(text[begin:], newline=""), _refuse, separator):
         if found := _header(row):
             _check(found, kind)
             columns = found
@@ -163,7 +163,7 @@ def read(file: IO[bytes], kind: CsvKind, host: str = "") -> list[Line]:
     return list(lines.values())
 
 
-def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
+def read_rows(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
     """The rows. Broken ones go to `refuse`."""
     reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
@@ -197,18 +197,18 @@ def _separator(text: str, kind: CsvKind) -> tuple[str, int]:
     if said := _SAID.match(text):
         return said[1], said.end()
     first = text[:FIRST].splitlines()[:ROWS_LOOKED_AT]
-    return max(SEPARATORS, key=lambda separator: sum(_worth(line, separator, kind) for line in first)), 0
+    return max(SEPARATORS, key=lambda separator: sum(_separator_score(line, separator, kind) for line in first)), 0
 
 
 _SAID = re.compile(r"sep=([,;\t])[\r\n]+", re.IGNORECASE)
 
 
-def _worth(first: str, separator: str, kind: CsvKind) -> int:
+def _separator_score(first: str, separator: str, kind: CsvKind) -> int:
     try:
         row = next(csv.reader([first], delimiter=separator), [])
     except csv.Error:
         return 0
-    if known := sum(_plain(cell) in _NAMES for cell in row):
+    if known := sum(_normalised_name(cell) in _NAMES for cell in row):
         return known
     line = _line(_CsvRow(row, {name: place for place, name in enumerate(COLUMNS[kind])}), kind, "")
     return int(_is_understood(line, kind))
@@ -219,8 +219,8 @@ def _is_understood(line: Line, kind: CsvKind) -> bool:
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
-    found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
-    is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
+    found = {_NAMES[name]: place for place, name in enumerate(map(_normalised_name, row)) if name in _NAMES}
+    is_first = _normalised_name(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
 
 
@@ -233,7 +233,7 @@ def _check(header: Mapping[str, int], kind: CsvKind) -> None:
         raise CsvError("columns")
 
 
-def _plain(name: str) -> str:
+def _normalised_name(name: str) -> str:
     return " ".join(name.split()).removeprefix("#").casefold()
 
 
@@ -255,7 +255,7 @@ def _line(row: _CsvRow, kind: CsvKind, host: str) -> Line:
     name, _at, domain = said.partition("@")
     is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
     flag = FALSE.isdisjoint({row.cell(BOOSTS).casefold(), row.cell(SILENT).casefold()})
-    title = " ".join(_uncelled(row.cell(TITLE)).split())
+    title = " ".join(_unescape_cell(row.cell(TITLE)).split())
     return Line(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
 
 
@@ -291,5 +291,5 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 
-def _uncelled(text: str) -> str:
+def _unescape_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text

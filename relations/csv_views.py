@@ -36,7 +36,7 @@ def _host(request: PageRequest) -> str:
 def lists(request: PageRequest, reader: User) -> HttpResponse:
     """Import a file, and see the last imports."""
     form = ImportForm(request.POST or None, request.FILES or None)
-    if form.is_valid() and _begun(request, reader, form):
+    if form.is_valid() and _start_import(request, reader, form):
         return redirect("settings-import-export")
     imports = list(CsvImport.objects.filter(user=reader).defer("lines").order_by("-id")[:LISTED])
     context = {
@@ -51,7 +51,7 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "relations/import_export.html", context, status=INVALID if form.errors else 200)
 
 
-def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
+def _start_import(request: PageRequest, reader: User, form: ImportForm) -> bool:
     fields = form.cleaned_data
     kind = CsvKind(fields["kind"])
     try:
@@ -72,23 +72,23 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
     """One of the reader's lists as a CSV file."""
     if kind not in set(CsvKind):
         raise Http404
-    return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, CsvKind(kind), _host(request), file))
+    return _csv_download(f"{kind}.csv", lambda file: csv_files.write(reader, CsvKind(kind), _host(request), file))
 
 
 @require_safe
 @signed_in
 @limited("export")
-def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
+def refused_rows(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
     """The rows that were not imported, for another import."""
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
     if found is None:
         raise Http404
     is_of_lists = found.kind == CsvKind.LISTS
     rows = ([*[one.title] * is_of_lists, one.name, one.why] for one in found.reasons)
-    return _sent("not-done.csv", lambda file: csv_files.write_rows(rows, file))
+    return _csv_download("not-done.csv", lambda file: csv_files.write_rows(rows, file))
 
 
-def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
+def _csv_download(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
     """A CSV file as a download. The whole file is written before it is sent."""
     file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accounts.levels import policy
-from storage.connections import fetch, fetching
+from storage.connections import fetch, fetch_in_thread
 
 PART = 5_000
 """Followers read by one query and served by one pipeline."""
@@ -52,7 +52,7 @@ def reach_of(user_id: int) -> Reach:
     return Reach(*fetch(REACH, {"user": user_id})[0])
 
 
-def part_of(
+def follower_part_query(
     followee: str, *, after: str, last: str, size: str, where: str, besides: str = "", provided: str = "true"
 ) -> str:
     """SQL of a `FollowerPart`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
@@ -73,7 +73,7 @@ def part_of(
     """
 
 
-FOLLOWERS = part_of(
+FOLLOWERS = follower_part_query(
     "%(followee)s",
     after="%(after)s",
     last="%(last)s",
@@ -103,7 +103,7 @@ def follower_parts(
         "level": minimum_level,
         "with_inbox": with_inbox,
     }
-    with fetching() as ahead:
+    with fetch_in_thread() as ahead:
         part, asked = (first, FIRST_PART) if first else (FollowerPart(*fetch(FOLLOWERS, params)[0]), size)
         while True:
             is_last = part.seen < asked

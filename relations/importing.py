@@ -40,7 +40,7 @@ def begin(*, user: User, kind: CsvKind, lines: list[Line]) -> CsvImport:
     try:
         with transaction.atomic():
             made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
-            transaction.on_commit(lambda: claims.send(run, CsvImport, made.pk))
+            transaction.on_commit(lambda: claims.enqueue_turn(run, CsvImport, made.pk))
     except IntegrityError as error:
         if "csv_import_at_a_time" not in str(error):
             raise
@@ -60,15 +60,15 @@ def run(import_id: int, turn: str | None = None) -> bool:
         CsvImport.objects.filter(pk=import_id, finished_at=None).update(finished_at=Now(), lines=[])
         return False
     for _ in range(PARTS):
-        if _part(import_id):
+        if _import_part(import_id):
             return True
     row.release()
-    claims.send(run, CsvImport, import_id)
+    claims.enqueue_turn(run, CsvImport, import_id)
     return False
 
 
 @transaction.atomic
-def _part(import_id: int) -> bool:
+def _import_part(import_id: int) -> bool:
     waiting = CsvImport.objects.select_for_update().filter(pk=import_id, finished_at=None)
     row = waiting.first()
     if row is None:
@@ -121,10 +121,10 @@ OUTCOMES: dict[type[Exception], str] = {
 
 def import_lines(*, user: User, kind: CsvKind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
     """Do lines in the caller's transaction. Returns each with its outcome. Ordered by name, to avoid deadlocks."""
-    return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
+    return [(line, _import_line(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
-def _do(user: User, kind: CsvKind, line: Line) -> str:
+def _import_line(user: User, kind: CsvKind, line: Line) -> str:
     """Do one line. Returns `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
     if kind == CsvKind.TAGS:
         return _follow(user, line)
@@ -135,7 +135,7 @@ def _do(user: User, kind: CsvKind, line: Line) -> str:
         return "unknown"
     try:
         with transaction.atomic():
-            has_changed = _act(user, other, kind, line)
+            has_changed = _apply_line(user, other, kind, line)
     except tuple(OUTCOMES) as error:
         return OUTCOMES[type(error)]
     if not has_changed:
@@ -155,7 +155,7 @@ def _follow(user: User, line: Line) -> str:
         return OUTCOMES[type(error)]
 
 
-def _act(user: User, other: User, kind: CsvKind, line: Line) -> bool:
+def _apply_line(user: User, other: User, kind: CsvKind, line: Line) -> bool:
     match kind:
         case CsvKind.BLOCKS:
             return actions.block(blocker=user, blocked=other)

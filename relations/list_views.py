@@ -36,7 +36,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
             messages.success(request, _("Saved."))
             return redirect("list", made.pk)
     context = {
-        "lists": lists.titles(lists.lists_of(reader)),
+        "lists": lists.sorted_by_title(lists.lists_of(reader)),
         "tags": sorted(tag.name for tag in followed_tags_page(reader).tags),
         "form": form,
     }
@@ -115,13 +115,13 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
 def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Choose the reader's lists that contain a followee."""
     person = user_or_404(username, reader)
-    there = lists.titles(lists.lists_of(reader, person_id=person.pk))
+    there = lists.sorted_by_title(lists.lists_of(reader, person_id=person.pk))
     form = MembershipForm(there, request.POST if request.method == "POST" else None)
     if form.is_valid():
         chosen = form.cleaned_data["lists"]
         into = [one.id for one in there if str(one.id) in chosen]
         out_of = [one.id for one in there if str(one.id) not in chosen]
-        if error := _refusal(lambda: lists.place(owner=reader, member=person, into=into, out_of=out_of)):
+        if error := _refusal(lambda: lists.change_memberships(owner=reader, member=person, into=into, out_of=out_of)):
             form.add_error(None, error)
         else:
             messages.success(request, _("Saved."))

@@ -58,7 +58,7 @@ def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
 @transaction.atomic
 def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive: bool | None = None) -> None:
     """Change a list. Raises List.DoesNotExist."""
-    changed = _own(owner, list_id)
+    changed = _lock_list(owner, list_id)
     if changed.is_exclusive and is_exclusive is False:
         User.objects.advance_epoch_of(owner.pk)
     changed.title = changed.title if title is None else title
@@ -69,7 +69,7 @@ def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive:
 @transaction.atomic
 def delete(*, owner: User, list_id: int) -> None:
     """Delete a list. Raises List.DoesNotExist."""
-    gone = _own(owner, list_id)
+    gone = _lock_list(owner, list_id)
     gone.delete()
     if gone.is_exclusive:
         User.objects.advance_epoch_of(owner.pk)
@@ -88,7 +88,7 @@ def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
     """
     if owner.pk in members:
         raise SelfRelationError
-    to = _own(owner, list_id)
+    to = _lock_list(owner, list_id)
     there = ListMember.objects.filter(list=to, member__in=members).values_list("member_id", flat=True)
     new = sorted(set(members) - set(there))
     if not new:
@@ -117,7 +117,7 @@ def remove(*, owner: User, list_id: int, member: User) -> bool:
 @transaction.atomic
 def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
     """Remove members. Returns how many. Raises List.DoesNotExist."""
-    of = _own(owner, list_id)
+    of = _lock_list(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
         User.objects.advance_epoch_of(owner.pk)
@@ -125,7 +125,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 
 @transaction.atomic
-def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
+def change_memberships(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
     """Add a followee to lists and remove them from others, all or none."""
     for list_id in out_of:
         remove(owner=owner, list_id=list_id, member=member)
@@ -133,7 +133,7 @@ def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[in
         add(owner=owner, list_id=list_id, member=member)
 
 
-def _own(owner: User, list_id: int) -> List:
+def _lock_list(owner: User, list_id: int) -> List:
     _lock(owner)
     return List.objects.get(owner=owner, pk=list_id)
 
@@ -177,7 +177,7 @@ def list_of(owner: User, list_id: int) -> OwnedList | None:
     return OwnedList(*row) if row else None
 
 
-def titles(lists: Iterable[OwnedList]) -> list[OwnedList]:
+def sorted_by_title(lists: Iterable[OwnedList]) -> list[OwnedList]:
     """Lists sorted by title."""
     return sorted(lists, key=lambda one: (one.title.casefold(), one.id))
 

@@ -41,7 +41,7 @@ def mutes(muter: str, muted: str, also: str = "") -> str:
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
-def leaves_reposts_out(follower: str, followee: str) -> str:
+def follows_without_reposts(follower: str, followee: str) -> str:
     """Whether one follows the other without their reposts."""
     return follows(follower, followee, "AND NOT f.reposts")
 
@@ -51,7 +51,7 @@ def unblocked(one: str, other: str) -> str:
     return f"(NOT {blocks(one, other)} AND NOT {blocks(other, one)})"
 
 
-def wanted(reader: str, sender: str) -> dict[str, str]:
+def wanted_conditions(reader: str, sender: str) -> dict[str, str]:
     """The conditions for a sender in a reader's feeds, by what each excludes."""
     return {
         "blocked": f"NOT {blocks(reader, sender)}",
@@ -60,12 +60,12 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
     }
 
 
-def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
-    """The conditions of `wanted`, and that the sender is in none of the reader's exclusive lists."""
-    return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
+def wanted_at_home_conditions(reader: str, sender: str) -> dict[str, str]:
+    """The conditions of `wanted_conditions`, and that the sender is in none of the reader's exclusive lists."""
+    return wanted_conditions(reader, sender) | {"exclusive": not_in_exclusive_list(reader, sender)}
 
 
-def unlisted(reader: str, sender: str) -> str:
+def not_in_exclusive_list(reader: str, sender: str) -> str:
     """Whether a sender is in none of the reader's exclusive lists."""
     return "NOT " + _exists(
         "relations_listmember lm JOIN relations_list l ON l.id = lm.list_id",
@@ -75,15 +75,15 @@ def unlisted(reader: str, sender: str) -> str:
 
 def is_wanted(reader: str, sender: str) -> str:
     """Whether neither blocks the other, and the reader does not mute the sender."""
-    return f"({' AND '.join(wanted(reader, sender).values())})"
+    return f"({' AND '.join(wanted_conditions(reader, sender).values())})"
 
 
 def is_wanted_at_home(reader: str, sender: str) -> str:
     """Whether the reader's home shows a followed sender."""
-    return f"({' AND '.join(wanted_at_home(reader, sender).values())})"
+    return f"({' AND '.join(wanted_at_home_conditions(reader, sender).values())})"
 
 
-def is_told(reader: str, sender: str) -> str:
+def gets_notifications_from(reader: str, sender: str) -> str:
     """Whether a reader gets notifications from a user."""
     return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
 

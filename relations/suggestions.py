@@ -13,7 +13,7 @@ from relations.rules import READER, follows, is_wanted, may_be_proposed
 from storage import keys
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
-from storage.replica import PRIMARY, lagging
+from storage.replica import PRIMARY, read_from_replica
 
 KEPT = timedelta(minutes=10)
 """How long suggestions are cached while all are still allowed. A rising user appears this late."""
@@ -47,19 +47,19 @@ def suggestions(reader: User, *, count: int = 6) -> list[User]:
         users = _allowed(reader, kept)
         if len(users) == count:
             return users
-    users, on = lagging(reader.pk, lambda on: (_best(reader, count, on), on))
+    users, on = read_from_replica(reader.pk, lambda on: (_fetch_most_followed(reader, count, on), on))
     ids = [user.pk for user in users]
     if len(ids) == count:  # a small site shows each newcomer at once
         cache.set(name, ids, KEPT.total_seconds())
     return users if on == PRIMARY else _allowed(reader, ids)
 
 
-def _best(reader: User, count: int, on: str) -> list[User]:
-    return [user_of(row) for row in fetch(_walk(count), {"reader": reader.pk}, on=on)]
+def _fetch_most_followed(reader: User, count: int, on: str) -> list[User]:
+    return [user_of(row) for row in fetch(_most_followed_query(count), {"reader": reader.pk}, on=on)]
 
 
 def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
-    return [user_of(row) for row in fetch(_of_these(), {"reader": reader.pk, "ids": id_array(ids)})]
+    return [user_of(row) for row in fetch(_users_by_id_query(), {"reader": reader.pk, "ids": id_array(ids)})]
 
 
 def _are_ids(kept: Any) -> bool:
@@ -80,11 +80,11 @@ def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
 def known_followers(reader: User, user: User, *, count: int) -> list[User]:
     """At most `count` followees of `reader` who follow `user`."""
     params = {"reader": reader.pk, "user": user.pk, "count": count}
-    return [user_of(row) for row in fetch(_known(), params)]
+    return [user_of(row) for row in fetch(_known_followers_query(), params)]
 
 
 @once
-def _known() -> str:
+def _known_followers_query() -> str:
     return f"""
         SELECT {user_columns("u")} FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
         WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "%(user)s")}
@@ -94,12 +94,12 @@ def _known() -> str:
 
 
 @once
-def _walk(count: int) -> str:
+def _most_followed_query(count: int) -> str:
     # The LIMIT lets the planner see that they are few, so it does not sort all users.
     most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"
     return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"
 
 
 @once
-def _of_these() -> str:
+def _users_by_id_query() -> str:
     return f"SELECT {user_columns('u')} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[]) AND {MAY_BE}"

@@ -17,7 +17,7 @@ from relations.api import user_or_404
 from relations.forms import MuteForm
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
-from relations.visibility import followed_among, is_username, standing, visible_user
+from relations.visibility import followed_among, is_username, profile_relation, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, wants_part
 from web.rest import PAGE, position
 
@@ -60,37 +60,37 @@ TURNED_AWAY = {
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
     """Begin or end a relation, even to a user no longer visible. Without JavaScript a page asks before a block."""
     if request.method != "POST":
-        return _ask(request, reader, username, verb)
+        return _confirm_block(request, reader, username, verb)
     person = visible_user(username, reader)
     is_visible = person is not None
     if person is None and verb in ENDS and is_username(username):
         person = User.objects.named(username).first()
     if person is None:
         raise Http404
-    has_changed, error = _tried(reader, person, verb)
+    has_changed, error = _try_verb(reader, person, verb)
     if not (has_changed or error or is_visible):
         raise Http404
     if not is_visible:  # the answer reveals nothing about the other user
         return HttpResponse() if wants_part(request) else redirect_next(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
-        return _turned_away(request, person, verb)
+        return _hidden_person_response(request, person, verb)
     if verb in DECIDED and (verb not in UNDOES or request.POST.get("listed")):
-        return _decided(request, reader, person, verb, error)
+        return _decision_response(request, reader, person, verb, error)
     if not wants_part(request):
         if error:
             messages.error(request, error)
         return redirect_next(request, "profile", person.username)
-    return _part(request, reader, person, error)
+    return _profile_part(request, reader, person, error)
 
 
-def _ask(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
+def _confirm_block(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
     if verb != "block":
         return HttpResponseNotAllowed(["POST"])
     context = {"person": user_or_404(username, reader), "next": next_page(request)}
     return show(request, "relations/block.html", context)
 
 
-def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
+def _try_verb(reader: User, person: User, verb: str) -> tuple[bool, str]:
     try:
         has_changed = VERBS[verb](reader, person)
     except actions.SelfRelationError:
@@ -106,8 +106,8 @@ def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
     return has_changed, ""
 
 
-def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
-    stands = standing(person, reader)
+def _profile_part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
+    stands = profile_relation(person, reader)
     context = {
         "person": person,
         "stands": stands,
@@ -123,7 +123,7 @@ def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpR
     return show(request, part, context, status=INVALID if error else 200)
 
 
-def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
+def _hidden_person_response(request: PageRequest, person: User, verb: str) -> HttpResponse:
     said = TURNED_AWAY[verb] % {"name": person.username}
     if not wants_part(request):
         messages.success(request, said)
@@ -137,7 +137,7 @@ def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
     return trigger_client_event(HttpResponse(), "turned-away", detail)
 
 
-def _decided(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
+def _decision_response(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
     said = error or DECIDED[verb] % {"name": person.username}
     if wants_part(request):
         return show(request, "relations/_decided.html", {"said": said, "error": error})
@@ -171,7 +171,7 @@ def blocks(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
-def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
+def mute_with_options(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Mute with options."""
     person = user_or_404(username, reader)
     form = MuteForm(request.POST if request.method == "POST" else None)

@@ -12,7 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
-from relations.rules import READER, blocks, follows, has_requested, leaves_reposts_out, may_know_of, mutes
+from relations.rules import READER, blocks, follows, follows_without_reposts, has_requested, may_know_of, mutes
 from storage.connections import fetch, id_array
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
@@ -23,7 +23,7 @@ STANDING = f"""
     SELECT {FOLLOWER_COUNT},
         u.following_count,
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
-        {leaves_reposts_out(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
+        {follows_without_reposts(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
         (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
     FROM accounts_user u WHERE u.id = %(user)s
 """
@@ -33,7 +33,7 @@ FOLLOWING = f"SELECT {follows('%(follower)s', '%(followee)s')}"
 FOLLOWED = f"SELECT one.id FROM unnest(%(users)s::bigint[]) AS one (id) WHERE {follows(READER, 'one.id')}"
 
 
-class Standing(NamedTuple):
+class ProfileRelation(NamedTuple):
     """A user's exact counts, and a reader's relation to them."""
 
     followers: int
@@ -109,6 +109,6 @@ def is_following(follower_id: int, followee_id: int) -> bool:
     return bool(fetch(FOLLOWING, {"follower": follower_id, "followee": followee_id})[0][0])
 
 
-def standing(user: User, reader: User | AnonymousUser) -> Standing:
+def profile_relation(user: User, reader: User | AnonymousUser) -> ProfileRelation:
     """Counts and relations in one query. Strangers have no relations."""
-    return Standing(*fetch(STANDING, {"user": user.pk, "reader": reader.pk or 0})[0])
+    return ProfileRelation(*fetch(STANDING, {"user": user.pk, "reader": reader.pk or 0})[0])

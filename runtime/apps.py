@@ -27,7 +27,7 @@ def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     from runtime import environment
 
     hint = "docs/settings.md lists all of them."
-    return [checks.Warning(f"{each}.", hint=hint, id="feedsite.W001") for each in environment.unknown()]
+    return [checks.Warning(f"{each}.", hint=hint, id="feedsite.W001") for each in environment.unknown_variables()]
 
 
 def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:

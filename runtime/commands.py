@@ -44,7 +44,7 @@ INNER = frozenset(
 """Other commands: steps of those above, and for developers."""
 
 
-def page() -> str:
+def help_text() -> str:
     """The text of `manage.py help`."""
     width = max(len(name) for names in BY_PURPOSE.values() for name in names)
     lines = ["manage.py COMMAND [--help]"]

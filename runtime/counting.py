@@ -38,17 +38,17 @@ class Slots:
         self._held: tuple[int, IO[bytes]] | None = None
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
-    def mine(self) -> int:
+    def slot_number(self) -> int:
         """The number of this process's slot, which is taken on first use. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
         return self._held[0]
 
-    def mine_or_own(self) -> int:
+    def slot_number_or_pid(self) -> int:
         """The number of the slot, or the negative pid if no slot can be made."""
         try:
-            return self.mine()
+            return self.slot_number()
         except OSError:
             return -os.getpid()
 

@@ -125,7 +125,7 @@ def name_process(name: str) -> None:
         ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
 
 
-def mentions(pid: int, word: str) -> bool:
+def command_contains(pid: int, word: str) -> bool:
     """Whether the process lives, with `word` in its command line."""
     try:
         return word.encode() in command_line(pid)
@@ -281,12 +281,12 @@ class EmbeddedServer(Child):
             pid = int(self.pid_file.read_text())
         except (OSError, ValueError):
             return
-        if mentions(pid, str(self.home.sockets)):
+        if command_contains(pid, str(self.home.sockets)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, self.stop_signal)
-                if not wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS):
+                if not wait_for(lambda: not command_contains(pid, str(self.home.sockets)), STOP_SECONDS):
                     os.kill(pid, signal.SIGKILL)
-                    wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS)
+                    wait_for(lambda: not command_contains(pid, str(self.home.sockets)), STOP_SECONDS)
 
     def last_words(self) -> str:
         """The log line that best explains a failed start."""
@@ -334,7 +334,7 @@ class Valkey(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether it answers a PING."""
-        return exchange(self.socket, b"PING\r\n").startswith(b"+PONG")
+        return socket_reply(self.socket, b"PING\r\n").startswith(b"+PONG")
 
 
 def feeds(home: Home) -> Valkey:
@@ -353,7 +353,7 @@ def broker(home: Home, *, durable: bool = True) -> Valkey:
 
     If not `durable`, its data survives the server but not the machine.
     """
-    return Valkey(home, "broker", _kept("everysec" if durable else "no"))
+    return Valkey(home, "broker", _durable_settings("everysec" if durable else "no"))
 
 
 def plays(home: Home, *, durable: bool = True) -> Valkey:
@@ -361,10 +361,10 @@ def plays(home: Home, *, durable: bool = True) -> Valkey:
 
     `everysec` would lose answered writes of a kill -9 during an fsync.
     """
-    return Valkey(home, "plays", _kept("always" if durable else "no"))
+    return Valkey(home, "plays", _durable_settings("always" if durable else "no"))
 
 
-def _kept(fsync: str) -> dict[str, str]:
+def _durable_settings(fsync: str) -> dict[str, str]:
     return {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
 
 
@@ -450,8 +450,8 @@ class Postgres(EmbeddedServer):
         self.as_nobody = True
         self.binaries = readable_copy(self.binaries)
         nobody = pwd.getpwnam("nobody")
-        self.own_sockets = self.nobodys_home / "run"
-        for folder in (self.nobodys_home, self.own_sockets):
+        self.own_sockets = self.nobody_folder / "run"
+        for folder in (self.nobody_folder, self.own_sockets):
             folder.mkdir(mode=0o700, exist_ok=True)
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         self.socket.unlink(missing_ok=True)
@@ -485,7 +485,7 @@ class Postgres(EmbeddedServer):
         ]
 
     @property
-    def nobodys_home(self) -> Path:
+    def nobody_folder(self) -> Path:
         """The folder for a server run as `nobody`."""
         return NOBODY_HOME / self.home.mark
 
@@ -497,7 +497,7 @@ class Postgres(EmbeddedServer):
     def initialise(self) -> None:
         """Initialise a database cluster in a temporary folder, then move it into place."""
         # A new name each time, so that a new data folder never finds the old database.
-        target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
+        target = self.nobody_folder / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
         # The wheel has no ICU. The builtin locale sorts the same everywhere.
@@ -561,7 +561,7 @@ class Postgres(EmbeddedServer):
         """Whether a session is granted: the answer begins with `R`."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
-        return exchange(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
+        return socket_reply(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
 def check_major(data: Path) -> None:
@@ -580,7 +580,7 @@ def check_major(data: Path) -> None:
         )
 
 
-def exchange(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
+def socket_reply(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
     """The first bytes that a socket answers to a question, or empty."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:

@@ -35,7 +35,7 @@ def read(folder: Path = BASE_DIR) -> Options:
     if named or path.exists():
         for name, value in read_file(path).items():
             os.environ.setdefault(name, value)
-    options = checked()
+    options = validated_options()
     if options.small:  # the keeper runs without packages, and reads only these two
         os.environ |= {"FEEDSITE_SMALL": "1", "FEEDSITE_FEEDS_MEMORY": options.feeds_memory}
     return options
@@ -56,7 +56,7 @@ def read_file(path: Path) -> dict[str, str]:
     return {each.key: each.value or "" for each in lines if each.key}
 
 
-def checked() -> Options:
+def validated_options() -> Options:
     """The settings from the environment. Raises OptionsError."""
     try:
         return Options()
@@ -76,12 +76,12 @@ def _refusal(place: str, errors: Sequence[Any]) -> str:
     reason = f": {'; '.join(sorted(reasons))}" if reasons else ""
     value = os.environ.get(name, "").strip()
     if not field.repr:
-        return f"{name} must be {allowed(field)}{reason}."
+        return f"{name} must be {allowed_values(field)}{reason}."
     shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-    return f"{name} is {shown!r}. It must be {allowed(field)}{reason}."
+    return f"{name} is {shown!r}. It must be {allowed_values(field)}{reason}."
 
 
-def allowed(field: FieldInfo) -> str:
+def allowed_values(field: FieldInfo) -> str:
     """The allowed values, as the end of "It must be …"."""
     if field.title:
         return field.title
@@ -110,7 +110,7 @@ class Unknown(NamedTuple):
         return f"{self.name} is not a setting of the site{near}"
 
 
-def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
+def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
     """The unknown variables that begin like the site's, by name."""
     known = {name.removeprefix(PREFIX): name for name in VARIABLES}
     for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):

@@ -83,7 +83,7 @@ class OutageFilter(logging.Filter):
         """Drop repeated records of one outage."""
         told = [record.exc_info[1] if record.exc_info else None]
         told += [each for each in record.args or () if isinstance(each, BaseException)]
-        cause = next((cause for error in told if error and (cause := cause_away(error))), None)
+        cause = next((cause for error in told if error and (cause := outage_cause(error))), None)
         if cause is None:
             return True
         if not outage.begins():
@@ -98,7 +98,7 @@ AWAY = ("08", "57P", "25006", "25P03", "25P04")
 """Beginnings of SQLSTATEs that say that PostgreSQL cannot serve now."""
 
 
-def cause_away(error: BaseException) -> BaseException | None:
+def outage_cause(error: BaseException) -> BaseException | None:
     """The error among the causes that says that PostgreSQL is away, or None."""
     import psycopg  # the supervisor uses this module without psycopg
 
@@ -154,7 +154,7 @@ class JsonFormatter(logging.Formatter):
 
 # --- Tasks -----------------------------------------------------------------------------------------------
 @before_task_publish.connect
-def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
+def add_request_id(headers: dict[str, Any], **kwargs: Any) -> None:
     """Add the request's id to the task's message."""
     if about := request_id.get():
         headers["request_id"] = about

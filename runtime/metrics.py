@@ -38,23 +38,23 @@ logger = logging.getLogger(__name__)
 
 
 # --- Processes -------------------------------------------------------------------------------------------
-def _share() -> None:
+def _share_between_processes() -> None:
     """Let the processes count in files. Called before the first metric is created."""
     try:
         Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
-        slots.mine()
+        slots.slot_number()
     except OSError as error:
         logger.warning("each process counts its own metrics, because they cannot be shared: %s", error)
         del os.environ[FOLDER]
         values.ValueClass = values.MutexValue
     else:
         values.MmapedDict = CountFile  # type: ignore[attr-defined]
-        values.ValueClass = values.MultiProcessValue(slots.mine_or_own)  # type: ignore[no-untyped-call]
+        values.ValueClass = values.MultiProcessValue(slots.slot_number_or_pid)  # type: ignore[no-untyped-call]
 
 
 slots = Slots()
 if FOLDER in os.environ:
-    _share()
+    _share_between_processes()
 
 # --- The metrics -----------------------------------------------------------------------------------------
 registry = CollectorRegistry(auto_describe=True)
@@ -80,7 +80,7 @@ def _latest(name: str, text: str, *labels: str) -> Gauge:
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
-def _living(name: str, text: str, *labels: str) -> Gauge:
+def _summed_gauge(name: str, text: str, *labels: str) -> Gauge:
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="livesum")
 
 
@@ -140,7 +140,7 @@ replica_reads = _counter(
     "outcome",
     at_start=("replica", "own", "behind", "failed", "away", "foreign"),
 )
-stream_connections = _living("feedsite_stream_connections", "Open streams.")
+stream_connections = _summed_gauge("feedsite_stream_connections", "Open streams.")
 stream_failures = _counter(
     "feedsite_stream_failures_total",
     "Turns of the stream's tasks, and batches for a dialect, that failed, not counting outages.",
@@ -249,12 +249,12 @@ def _is_loopback(address: str) -> bool:
 
 def exposition() -> bytes:
     """All metrics in Prometheus' text format."""
-    return generate_latest(_everybody())
+    return generate_latest(_all_processes())
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
     """Names, labels and values of all metrics, of all processes."""
-    for family in _everybody().collect():
+    for family in _all_processes().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
@@ -269,7 +269,7 @@ def machine_memory() -> tuple[int, int]:
     return kilobytes["MemAvailable"] << 10, kilobytes["MemTotal"] << 10
 
 
-def _everybody() -> CollectorRegistry:
+def _all_processes() -> CollectorRegistry:
     usage = shutil.disk_usage(settings.DATA_DIR)
     disk_free.set(usage.free / usage.total)
     available, total = machine_memory()

@@ -38,7 +38,7 @@ def _parsed(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _own_address(text: str) -> str:
+def _listen_address(text: str) -> str:
     """Check an address to listen on. `localhost` becomes 127.0.0.1: granian takes no names."""
     try:
         return text and str(ip_address("127.0.0.1" if text == "localhost" else text))
@@ -59,7 +59,7 @@ def _check_backups(place: str) -> str:
     return place
 
 
-def _server(*schemes: str) -> AfterValidator:
+def _url_validator(*schemes: str) -> AfterValidator:
     return _parsed(partial(addresses.parse, schemes=schemes))
 
 
@@ -72,12 +72,12 @@ Postgresql = Annotated[
 ]
 Redis = Annotated[
     str,
-    _server(*_REDIS),
+    _url_validator(*_REDIS),
     Field(title="an address such as redis://user:password@host:6379/0 (redis, rediss or unix)", repr=False),
 ]
 Feeds = Annotated[
     str,
-    _server(*_REDIS, *addresses.CLUSTERS),
+    _url_validator(*_REDIS, *addresses.CLUSTERS),
     Field(
         title="an address such as redis://user:password@host:6379/0 (redis, rediss, unix, redis+cluster or "
         "rediss+cluster)",
@@ -86,7 +86,7 @@ Feeds = Annotated[
 ]
 Broker = Annotated[
     str,
-    _server("redis", "rediss", "redis+socket", "amqp", "amqps"),
+    _url_validator("redis", "rediss", "redis+socket", "amqp", "amqps"),
     Field(
         title="an address such as redis://user:password@host:6379/0 (redis, rediss, redis+socket, amqp or amqps)",
         repr=False,
@@ -94,7 +94,7 @@ Broker = Annotated[
 ]
 OpenSearch = Annotated[
     str,
-    _server("https", "http"),
+    _url_validator("https", "http"),
     Field(title="an address such as https://user:password@host:9200/name (https or http)", repr=False),
 ]
 Bucket = Annotated[
@@ -131,7 +131,7 @@ Hosts = Annotated[
     BeforeValidator(_split_list),
     Field(title="a list with commas, each a host name without scheme and port, .example.org or *"),
 ]
-Place = Annotated[str, AfterValidator(_own_address), Field(title="an IP address of this machine or localhost")]
+Place = Annotated[str, AfterValidator(_listen_address), Field(title="an IP address of this machine or localhost")]
 Origin = Annotated[str, _matching(_ORIGIN), Field(title="an origin such as https://example.org")]
 Origins = Annotated[
     list[Annotated[str, _matching(_ORIGIN)]],

@@ -69,7 +69,7 @@ def option(
     return Field(default, description=text, ge=ge, le=le, json_schema_extra=shown, validation_alias=name)
 
 
-def broken(sentence: str) -> PydanticCustomError:
+def rule_error(sentence: str) -> PydanticCustomError:
     """The error of a rule between settings."""
     return PydanticCustomError(RULE, "{sentence}", {"sentence": sentence})
 
@@ -315,14 +315,14 @@ class Options(BaseSettings):
         below = info.data.get(f"level_{level - 1}_cap")
         if below is not None and cap <= below:
             name, lower = (f"FEEDSITE_LEVEL_{each}_CAP" for each in (level, level - 1))
-            raise broken(f"{name} is {cap}. It must be higher than {lower}, which is {below}.")
+            raise rule_error(f"{name} is {cap}. It must be higher than {lower}, which is {below}.")
         return cap
 
     @field_validator("replica_url")
     @classmethod
     def _replica_has_a_primary(cls, url: str, info: ValidationInfo) -> str:
         if url and info.data.get("database_url") == "":
-            raise broken("FEEDSITE_REPLICA_URL is set, but FEEDSITE_DATABASE_URL, its primary, is not.")
+            raise rule_error("FEEDSITE_REPLICA_URL is set, but FEEDSITE_DATABASE_URL, its primary, is not.")
         return url
 
     @field_validator("broker_url", "cache_url", "played_url")
@@ -331,7 +331,7 @@ class Options(BaseSettings):
         serves_all = info.field_name == "broker_url" or info.data.get("broker_url", "").startswith("amqp")
         if not url and serves_all and names_cluster(info.data.get("redis_url", "")):
             name = f"FEEDSITE_{str(info.field_name).upper()}"
-            raise broken(f"Set {name} to a single server: the cluster of FEEDSITE_REDIS_URL is for feeds only.")
+            raise rule_error(f"Set {name} to a single server: the cluster of FEEDSITE_REDIS_URL is for feeds only.")
         return url
 
     @field_validator("backup_to")
@@ -339,7 +339,7 @@ class Options(BaseSettings):
     def _backups_are_not_public(cls, place: str, info: ValidationInfo) -> str:
         media = info.data.get("media_store", "")
         if place.startswith("s3://") and media and _bucket_of(place) == _bucket_of(media):
-            raise broken(
+            raise rule_error(
                 "FEEDSITE_BACKUP_TO is the bucket of FEEDSITE_MEDIA_STORE. Backups hold secrets: use another bucket."
             )
         return place
@@ -353,7 +353,7 @@ class Options(BaseSettings):
         return {name: value for name, value in texts.items() if value.strip()}
 
     @model_validator(mode="after")
-    def _of_a_small_machine(self) -> Self:
+    def _apply_small_values(self) -> Self:
         for name, value in SMALL_VALUES.items():
             if self.small and name not in self.model_fields_set:
                 setattr(self, name, value)

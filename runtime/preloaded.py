@@ -25,15 +25,15 @@ def load(target: str) -> ModuleType:
     return module
 
 
-def queue(module: ModuleType) -> None:
+def install_queue(module: ModuleType) -> None:
     """Let requests wait in the site's queue instead of granian's."""
     from django.conf import settings
 
     shedding.install(module, threads=settings.WEB_THREADS, seconds=settings.WEB_WAIT_SECONDS)
-    logging.getLogger("_granian").addFilter(is_news)
+    logging.getLogger("_granian").addFilter(is_worth_logging)
 
 
-def is_news(record: logging.LogRecord) -> bool:
+def is_worth_logging(record: logging.LogRecord) -> bool:
     """Log filter: False for granian's warnings about many threads, which only queue."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
@@ -46,5 +46,5 @@ def freeze_heap() -> None:
 
 if __name__ == "__main__":
     sys.argv[0:2] = sys.argv[1:2]
-    queue(load(sys.argv[-1]))
+    install_queue(load(sys.argv[-1]))
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -55,7 +55,7 @@ class Definition(NamedTuple):
     environ: dict[str, str]
 
 
-def place(options: Options) -> ProgramAddress:
+def default_address(options: Options) -> ProgramAddress:
     """The default host and ports. The stream's port follows PORT."""
     return ProgramAddress(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 

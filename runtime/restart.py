@@ -43,15 +43,15 @@ def restart(options: Options, told: Told) -> bool:
     """Restart the programs. False if nobody runs them who could. Raises RestartError."""
     home = options.servers.home
     if (pid := running_site(home)) is not None:
-        by_turns(home, pid, told)
+        restart_by_turns(home, pid, told)
     elif under_systemd():
-        by_units(options.port, told)
+        restart_units(options.port, told)
     else:
         return False
     return True
 
 
-def by_turns(home: Home, pid: int, told: Told) -> None:
+def restart_by_turns(home: Home, pid: int, told: Told) -> None:
     """Let `up` restart its programs one after another, and wait. Raises RestartError."""
     path = restart_progress_file(home)
     path.unlink(missing_ok=True)
@@ -78,12 +78,12 @@ def under_systemd() -> bool:
     return is_active(TARGET)
 
 
-def by_units(port: int, told: Told) -> None:
+def restart_units(port: int, told: Told) -> None:
     """Restart the units. Raises RestartError."""
     for name in TURN:
         began = time.monotonic()
         if name == "web":
-            _follow(port)
+            _switch_web_unit(port)
         else:
             systemctl("restart", f"feedsite-{name}")
         told(f"{name} restarted in {time.monotonic() - began:.1f} s")
@@ -96,7 +96,7 @@ def by_units(port: int, told: Told) -> None:
 NOT_UP = "does not start. Its log says why: journalctl --unit {unit}"
 
 
-def _follow(port: int) -> None:
+def _switch_web_unit(port: int) -> None:
     """Start web's other unit, and stop the one that runs once the other listens. Raises RestartError."""
     old, new = (
         ("feedsite-web@a", "feedsite-web@b") if is_active("feedsite-web@a") else ("feedsite-web@b", "feedsite-web@a")

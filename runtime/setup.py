@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = parser.parse_args(arguments)
     if asked.file.exists():
         raise SetupError(f"{asked.file} exists and holds the site's keys. It was not changed.")
-    domain = asked.domain or answer(DOMAIN_ASKED)
+    domain = asked.domain or prompt(DOMAIN_ASKED)
     if not domain:
         raise SetupError("The site needs a domain: --domain feeds.example.org.")
     password = secrets.token_urlsafe(24)
@@ -82,14 +82,14 @@ def main(arguments: Sequence[str]) -> None:
         "FEEDSITE_BROKER_URL": asked.broker,
         "FEEDSITE_PLAYED_URL": asked.plays,
         "FEEDSITE_BACKUP_TO": asked.backups,
-        "FEEDSITE_EMAIL_URL": asked.mail if asked.mail is not None else answer(MAIL_ASKED),
+        "FEEDSITE_EMAIL_URL": asked.mail if asked.mail is not None else prompt(MAIL_ASKED),
         "FEEDSITE_EMAIL_FROM": f"noreply@{domain}",
     }
     check(variables)
     write(asked.file, variables)
     print(f"Wrote {asked.file}. It holds the site's keys. Copy it to each machine that you add.")
     if variables["FEEDSITE_EMAIL_URL"].startswith("smtp"):
-        to = asked.test_letter if asked.test_letter is not None else answer(LETTER_ASKED)
+        to = asked.test_letter if asked.test_letter is not None else prompt(LETTER_ASKED)
         if to:
             print(send_letter(to, variables["FEEDSITE_EMAIL_URL"], variables["FEEDSITE_EMAIL_FROM"], asked.file))
         else:
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> None:
     print("Browsers remember HTTPS for one hour. Raise FEEDSITE_HSTS_SECONDS when the certificate works.")
 
 
-def answer(question: str) -> str:
+def prompt(question: str) -> str:
     """Ask a question at the terminal. Returns the answer, or empty."""
     if not sys.stdin.isatty():
         return ""
@@ -150,7 +150,7 @@ def check(variables: Mapping[str, str]) -> None:
     for name in [name for name in os.environ if name.startswith(environment.PREFIX)]:
         del os.environ[name]
     os.environ.update(variables)
-    environment.checked()
+    environment.validated_options()
 
 
 def write(path: Path, variables: Mapping[str, str]) -> None:

@@ -87,11 +87,11 @@ class SlowSenders:
         while True:
             time.sleep(self.seconds / 4)
             try:
-                self.look(time.monotonic())
+                self.close_slow(time.monotonic())
             except OSError:
                 logger.exception("the check for slow clients failed and is repeated")
 
-    def look(self, now: float) -> None:
+    def close_slow(self, now: float) -> None:
         """Close slow connections if a read is late. Raises OSError."""
         with self._lock:
             oldest = min(self._reads.values(), default=None)
@@ -102,12 +102,12 @@ class SlowSenders:
             before, self._seen = self._seen, {}
             for name, connection in connections.items():
                 with suppress(OSError):  # it has ended
-                    seen = self._seen[name] = self._noted(before.get(name), Traffic.of(connection), now)
+                    seen = self._seen[name] = self._updated(before.get(name), Traffic.of(connection), now)
                     if now - max(oldest, seen.since) >= self.seconds:
                         connection.shutdown(socket.SHUT_RDWR)
                         logger.warning("closed the connection of a slow client: %s", name[1][0])
 
-    def _noted(self, seen: SlowConnection | None, traffic: Traffic, now: float) -> SlowConnection:
+    def _updated(self, seen: SlowConnection | None, traffic: Traffic, now: float) -> SlowConnection:
         if seen is None or traffic.is_busy or traffic.got != seen.traffic.got:
             return SlowConnection(now, traffic)
         return SlowConnection(now, traffic) if traffic.brought - seen.traffic.brought >= self.enough else seen

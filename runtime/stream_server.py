@@ -80,7 +80,7 @@ class HttpConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeout."""
         super().connection_lost(exc)
-        self._wait(is_wanted=False)
+        self._set_timer(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Requests have no bodies: cuts one that continues after its answer."""
@@ -103,9 +103,9 @@ class HttpConnection(H11Protocol):
 
     def _watch(self) -> None:
         is_unsaid = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-        self._wait(is_wanted=is_unsaid and self.transport.get_protocol() is self)
+        self._set_timer(is_wanted=is_unsaid and self.transport.get_protocol() is self)
 
-    def _wait(self, *, is_wanted: bool) -> None:
+    def _set_timer(self, *, is_wanted: bool) -> None:
         if is_wanted and self.waiting is None:
             self.waiting = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
         elif not is_wanted and self.waiting is not None:
@@ -121,7 +121,7 @@ class Socket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse the data. Ends the connection if data comes before the socket is open, or too much."""
         is_early = self.handshake_initiated and self.conn.state is State.CONNECTING
-        if is_early or self._says_too_much(data):
+        if is_early or self._exceeds_rate(data):
             self.transport.abort()
             return
         super().data_received(data)
@@ -131,7 +131,7 @@ class Socket(WebSocketsSansIOProtocol):
         elif len(self.frames) > FRAGMENTS:
             self.transport.abort()
 
-    def _says_too_much(self, data: bytes) -> bool:
+    def _exceeds_rate(self, data: bytes) -> bool:
         now = self.loop.time()
         if now > self.said_since + SAID_SECONDS:
             self.said, self.said_since = 0, now
@@ -195,7 +195,7 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def room(most: int) -> int:
+def raise_file_limit(most: int) -> int:
     """Raise the soft limit of open files as needed. Returns how many of `most` connections it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + REFUSED + OWN_FILES
@@ -230,13 +230,13 @@ def config(application: str, most: int) -> uvicorn.Config:
 NO_ERRORS = ("without completing response", "without completing handshake", "Invalid UTF-8")
 
 
-def is_told(record: logging.LogRecord) -> bool:
+def is_worth_logging(record: logging.LogRecord) -> bool:
     """Log filter: False for slow readers, invalid text and refused sockets, which are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
-def end(number: int, frame: object) -> None:
+def exit_now(number: int, frame: object) -> None:
     """Signal handler: end at once. Threads may wait for PostgreSQL."""
     os._exit(0)
 
@@ -255,17 +255,17 @@ def main(words: Sequence[str]) -> None:
     """Serve until SIGTERM or SIGINT."""
     asked = arguments(words)
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, end)
+        signal.signal(each, exit_now)
     try:
         listener = listening(asked.host, asked.port)
     except OSError as error:
         sys.exit(f"{asked.host} port {asked.port} cannot be listened on: {error}")
-    most = room(asked.most)
+    most = raise_file_limit(asked.most)
     if most < MIN_ROOM:
         sys.exit(f"The stream process needs {asked.most + REFUSED + OWN_FILES} open files: raise ulimit -n.")
     if most < asked.most:
         sys.stderr.write(f"ulimit -n allows only {most} of {asked.most} open connections. Raise it.\n")
-    logging.getLogger("uvicorn.error").addFilter(is_told)
+    logging.getLogger("uvicorn.error").addFilter(is_worth_logging)
     StreamServer(config(asked.application, most)).run([listener])
 
 

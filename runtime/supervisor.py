@@ -120,7 +120,7 @@ class Supervisor:
         with self._woken_by_signals():
             try:
                 while not self.signals:
-                    self._restart_the_dead(give_up=not up)
+                    self._restart_ended(give_up=not up)
                     self._relay(self._seconds() if up else 0.05)
                     if not up and is_up():
                         up = True
@@ -179,7 +179,7 @@ class Supervisor:
                 return "failed: the site is stopping"
             began = time.monotonic()
             try:
-                failure = self._turn(program, following.get(program.name))
+                failure = self._restart_one(program, following.get(program.name))
             except OSError as error:  # no memory or processes left; ended programs are restarted as usual
                 failure = f"cannot start: {error}"
             if failure:
@@ -187,26 +187,26 @@ class Supervisor:
             self.told(f"{program.name} restarted in {time.monotonic() - began:.1f} s")
         return "done"
 
-    def _turn(self, program: Child, new: Program | None) -> str:
+    def _restart_one(self, program: Child, new: Program | None) -> str:
         """Replace a program by its new instance. Return an error or empty."""
         if new is None:
             return "is not a program of the version on the disk"
         if program.port:
-            return self._follow(program, new)
+            return self._start_then_stop(program, new)
         self._stop(program)
         self._replace(program, new)
         self._start(new)
-        self.pass_until(new.has_ended, SETTLED_SECONDS)
+        self.tend_until(new.has_ended, SETTLED_SECONDS)
         return "ended at once and will be tried again" if new.has_ended() else ""
 
-    def _follow(self, program: Child, new: Program) -> str:
+    def _start_then_stop(self, program: Child, new: Program) -> str:
         """Start a listening program's new instance, then stop the old one. Return an error or empty."""
         self._start(new)
-        self.pass_until(lambda: new.has_ended() or new.listens(), TURN_SECONDS)
+        self.tend_until(lambda: new.has_ended() or new.listens(), TURN_SECONDS)
         if new.has_ended() or not new.listens():
             self._stop(new)
             return "does not start. The old one keeps running"
-        self.pass_until(lambda: False, 1)  # it takes its first connections
+        self.tend_until(lambda: False, 1)  # it takes its first connections
         self._stop(program)
         self._replace(program, new)
         return ""
@@ -214,11 +214,11 @@ class Supervisor:
     def _replace(self, program: Child, new: Program) -> None:
         self.children = [new if each is program else each for each in self.children]
 
-    def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
+    def tend_until(self, condition: Callable[[], bool], seconds: float) -> None:
         """Tend children until the condition, the end of the time, or a signal."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
-            self._restart_the_dead(give_up=False)
+            self._restart_ended(give_up=False)
             self._relay(0.05)
             self._tend_if_due()
 
@@ -241,7 +241,7 @@ class Supervisor:
             self.tend()
             self.tended_at = time.monotonic()
 
-    def _restart_the_dead(self, *, give_up: bool) -> None:
+    def _restart_ended(self, *, give_up: bool) -> None:
         now = time.monotonic()
         for child in self.children:
             if not child.has_ended():
@@ -312,10 +312,10 @@ class Terminal:
         """Print a line of a program. A closed terminal is ignored."""
         with contextlib.suppress(OSError, ValueError):
             name = name or self.own_name
-            print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
+            print(as_json_line(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
 
 
-def relayed(line: str, program: str) -> str:
+def as_json_line(line: str, program: str) -> str:
     """A program's line as a JSON object. Plain text becomes its message."""
     try:
         fields = json.loads(line)

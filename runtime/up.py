@@ -72,14 +72,14 @@ class Up:
             signal.signal(number, self.on_signal)
         signal.signal(NEXT, self.supervisor.request_restart)  # done once the site is up
         check_room(options.servers)
-        with contextlib.suppress(KeyboardInterrupt), only_one_site(options.servers.home):
+        with contextlib.suppress(KeyboardInterrupt), site_lock(options.servers.home):
             end_leftovers(str(options.data_dir))
             shutil.rmtree(options.metrics_folder, ignore_errors=True)  # counts of the last run
             with (
                 reserved_port(options.host, options.port),
                 stream_port(options) as stream,
                 grpc_port(options) as grpc,
-                self.preparing(demo=demo or self.has_demo()) as process,
+                self.run_prepare(demo=demo or self.has_demo()) as process,
                 options.servers.ensure(),
                 stopping(process),  # before the servers, which it uses
             ):
@@ -99,7 +99,7 @@ class Up:
         raise KeyboardInterrupt
 
     @contextlib.contextmanager
-    def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
+    def run_prepare(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
         """Run `prepare`. It prints an empty line when the programs may start."""
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
@@ -124,8 +124,8 @@ class Up:
     def supervise(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Run the programs until a signal. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
-        self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
-        name = own_name(self.options.allowed_hosts)
+        self.supervisor.anew = lambda: programs_of_disk(self.options, at)
+        name = accepted_host(self.options.allowed_hosts)
 
         def is_up() -> bool:
             if process.poll():
@@ -152,7 +152,7 @@ class Up:
 
     def announce(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Print the site's address, gRPC's, and how to sign in."""
-        shown = reachable(at.host)
+        shown = reachable_address(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
         if at.grpc:
             self.say(f"gRPC is at {self.options.grpc_host}, port {at.grpc}")
@@ -188,7 +188,7 @@ def check_room(servers: Servers) -> None:
 
 
 @contextlib.contextmanager
-def only_one_site(home: Home) -> Iterator[None]:
+def site_lock(home: Home) -> Iterator[None]:
     """Hold the folder's lock in the block. Raises UpError if another `up` has it."""
     home.make()
     with lock_file(home, "up") as lock:
@@ -245,7 +245,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(options: Options, at: ProgramAddress, found: Sequence[Definition] = ()) -> list[Program]:
     """The programs to run (`found`, or this version's), tagged with this site."""
-    tags = tags_of(options, at)
+    tags = site_variables(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
         Program(
@@ -259,12 +259,12 @@ def supervised(options: Options, at: ProgramAddress, found: Sequence[Definition]
     ]
 
 
-def supervised_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
+def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
     """The programs of the code on the disk, which may be newer. Raises ProgramError."""
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
         said = subprocess.run(  # noqa: S603 (ourselves)
-            command, env=os.environ | tags_of(options, at), capture_output=True, check=True, timeout=DISK_SECONDS
+            command, env=os.environ | site_variables(options, at), capture_output=True, check=True, timeout=DISK_SECONDS
         )
         found = [Definition(*each) for each in json.loads(said.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
@@ -272,7 +272,7 @@ def supervised_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
     return supervised(options, at, found)
 
 
-def tags_of(options: Options, at: ProgramAddress) -> dict[str, str]:
+def site_variables(options: Options, at: ProgramAddress) -> dict[str, str]:
     """Variables that assign a program to this site."""
     tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder)}
     if not options.is_proxied:
@@ -283,19 +283,19 @@ def tags_of(options: Options, at: ProgramAddress) -> dict[str, str]:
 def answers(host: str, port: int, name: str) -> bool:
     """Whether the site answers within half a second."""
     try:
-        with socket.create_connection((reachable(host), port), timeout=0.5) as connection:
+        with socket.create_connection((reachable_address(host), port), timeout=0.5) as connection:
             connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: {name}\r\n\r\n".encode())
             return connection.recv(64).startswith(b"HTTP/")
     except OSError:
         return False
 
 
-def own_name(allowed_hosts: Sequence[str]) -> str:
+def accepted_host(allowed_hosts: Sequence[str]) -> str:
     """A host name that the site accepts."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 
 
-def reachable(host: str) -> str:
+def reachable_address(host: str) -> str:
     """The address at which this machine reaches a server on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)

@@ -11,12 +11,12 @@ def may_act_for(caller: User, user_id: int) -> bool:
     return caller.pk == user_id or caller.has_perm(ACT_FOR_OTHERS)
 
 
-def is_there(user_id: int) -> bool:
+def is_active_user(user_id: int) -> bool:
     """Whether the user exists and is active."""
-    return bool(those_there([user_id]))
+    return bool(active_user_ids([user_id]))
 
 
-def those_there(user_ids: Iterable[int]) -> set[int]:
+def active_user_ids(user_ids: Iterable[int]) -> set[int]:
     """The existing, active users. One query."""
     found = fetch("SELECT id FROM accounts_user WHERE id = ANY(%(users)s) AND is_active", {"users": id_array(user_ids)})
     return {row[0] for row in found}

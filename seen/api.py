@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
 from seen import played
-from seen.access import is_there, may_act_for, those_there
+from seen.access import active_user_ids, is_active_user, may_act_for
 from seen.checker import unseen
 from seen.reporting import report
 from web.rest import MAX_POSITION, NUMBER, ApiView, FeedResponse, IdField, Problem, StrictSerializer, body
@@ -132,17 +132,17 @@ class Refused(msgspec.Struct):
     unknown: list[str]
 
 
-def _whose(request: Request, fields: dict[str, Any]) -> int:
+def _target_user_id(request: Request, fields: dict[str, Any]) -> int:
     caller = authenticated_user(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):
         raise exceptions.PermissionDenied("You may not act for another user.")
-    if user_id != caller.pk and not is_there(user_id):
+    if user_id != caller.pk and not is_active_user(user_id):
         raise exceptions.NotFound
     return user_id
 
 
-def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
+def _report_plays(plays: dict[int, list[int]]) -> dict[int, float]:
     """Take plays. Returns the seconds to wait for users whose plays were not taken. Raises OutageError."""
     return report(plays, now=timezone.now())
 
@@ -160,8 +160,8 @@ class PlaysView(ApiView):
         wait to be merged, the call is refused (429) and nothing is recorded.
         """
         fields = body(request, ReportSerializer)
-        user_id = _whose(request, fields)
-        waits = _reported({user_id: fields["ids"]})
+        user_id = _target_user_id(request, fields)
+        waits = _report_plays({user_id: fields["ids"]})
         if waits:
             raise exceptions.Throttled(waits[user_id])
         return HttpResponse(status=204)
@@ -185,8 +185,8 @@ class PlaysBatchView(ApiView):
         plays: dict[int, list[int]] = body(request, BatchSerializer)["plays"]
         if not all(may_act_for(caller, user_id) for user_id in plays):
             raise exceptions.PermissionDenied("You may not act for another user.")
-        there = those_there(plays)
-        waits = _reported({user_id: ids for user_id, ids in plays.items() if user_id in there})
+        there = active_user_ids(plays)
+        waits = _report_plays({user_id: ids for user_id, ids in plays.items() if user_id in there})
         refused = [Wait(str(user_id), math.ceil(wait)) for user_id, wait in waits.items()]
         return FeedResponse(Refused(refused, [str(user_id) for user_id in plays if user_id not in there]))
 
@@ -200,7 +200,7 @@ class IssuedView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Record issued items, the last one at the end. The last hundred count as seen."""
         fields = body(request, ReportSerializer)
-        played.issue([(_whose(request, fields), fields["ids"])])
+        played.issue([(_target_user_id(request, fields), fields["ids"])])
         return HttpResponse(status=204)
 
 
@@ -216,5 +216,5 @@ class FilterView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Which of these items the user has not seen: not played within three months, nor among the last 100 issued."""
         fields = body(request, AskSerializer)
-        left = unseen(_whose(request, fields), fields["ids"], now=timezone.now())
+        left = unseen(_target_user_id(request, fields), fields["ids"], now=timezone.now())
         return FeedResponse(Unseen(list(map(str, left))))

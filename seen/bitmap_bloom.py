@@ -15,9 +15,9 @@ import redis
 from numpy.typing import NDArray
 
 from runtime import metrics
-from seen.bloom import Addition, Fill, KnownItems, is_foreign, replies_of
+from seen.bloom import Addition, Fill, KnownItems, is_wrong_type, replies_of
 from seen.hashing import hashed, positions, splitmix64
-from storage.connections import Command, script, tried
+from storage.connections import Command, pipelined_with_errors, script
 from storage.keys import further_impressions
 
 logger = logging.getLogger(__name__)
@@ -190,8 +190,10 @@ class BitmapFilter:
         by_size: dict[int, list[bytes]] = {}
         for nth in range(FILTERS):
             names = [further_impressions(key, nth) for key in asked]
-            replies = tried(client, [("EVALSHA", BITMAP_READ, 1, name, *block_hashes, self.full) for name in names])
-            foreign |= {key for key, reply in zip(asked, replies, strict=True) if is_foreign(reply)}
+            replies = pipelined_with_errors(
+                client, [("EVALSHA", BITMAP_READ, 1, name, *block_hashes, self.full) for name in names]
+            )
+            foreign |= {key for key, reply in zip(asked, replies, strict=True) if is_wrong_type(reply)}
             read = {key: reply for key, reply in zip(asked, replies, strict=True) if isinstance(reply, list)}
             for _, *some in read.values():
                 by_size.setdefault(len(some[0]), []).extend(some)
@@ -202,7 +204,7 @@ class BitmapFilter:
         for blocks in by_size.values():
             bits = np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8)).reshape(len(blocks), -1)
             for first in range(0, len(ids), ASKED_AT_ONCE):
-                found.update(_hits(bits, ids[first : first + ASKED_AT_ONCE], seed))
+                found.update(_known_ids(bits, ids[first : first + ASKED_AT_ONCE], seed))
         return KnownItems(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
@@ -234,24 +236,26 @@ class BitmapFilter:
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
         """Implements `Filter.fill` by an estimate (Swamidass, Baldi 2007)."""
         names = [further_impressions(key, nth) for key in keys for nth in range(FILTERS)]
-        replies = tried(client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))])
+        replies = pipelined_with_errors(
+            client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))]
+        )
         each = [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
-        return [_joined(each[first : first + FILTERS]) for first in range(0, len(each), FILTERS)]
+        return [_sum_fills(each[first : first + FILTERS]) for first in range(0, len(each), FILTERS)]
 
     def _fill(self, length: Any, count: Any) -> Fill | None:
-        if is_foreign(length) or is_foreign(count) or not length:
+        if is_wrong_type(length) or is_wrong_type(count) or not length:
             return None
         bits = length * 8
         members = -bits / HASHES * math.log1p(-min(count, bits - 1) / bits)
         return Fill(round(members), round(bits / self.bits_per_item))
 
 
-def _joined(fills: Sequence[Fill | None]) -> Fill | None:
+def _sum_fills(fills: Sequence[Fill | None]) -> Fill | None:
     first = fills[0]
     return first and Fill(sum(each.members for each in fills if each), first.capacity)
 
 
-def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
+def _known_ids(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
     first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
     are_set = blocks.take(first, axis=1)
     for places in others:

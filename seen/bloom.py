@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import redis
 
-from storage.connections import Command, tried
+from storage.connections import Command, pipelined_with_errors
 
 PIPELINE_LENGTH = 500
 """The most commands of one round trip that adds."""
@@ -71,7 +71,7 @@ class SharedFilters(Protocol):
         ...
 
 
-def is_foreign(reply: Any) -> bool:
+def is_wrong_type(reply: Any) -> bool:
     """Whether a reply says that the key is of another kind. Raises other errors."""
     if not isinstance(reply, redis.ResponseError):
         return False
@@ -83,13 +83,13 @@ def is_foreign(reply: Any) -> bool:
 def replies_of(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
     """Send commands and yield their replies, None for a foreign key. Raises other errors."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
-        for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):
-            yield None if is_foreign(reply) else reply
+        for reply in pipelined_with_errors(client, commands[first : first + PIPELINE_LENGTH]):
+            yield None if is_wrong_type(reply) else reply
 
 
 def has_module(client: redis.Redis) -> bool:
     """Whether the server has BF.*, and lists it in COMMAND INFO."""
-    (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
+    (reply,) = pipelined_with_errors(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
     return not isinstance(reply, redis.ResponseError) and all(reply)
 
 

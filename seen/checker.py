@@ -5,7 +5,7 @@ import numpy as np
 
 from seen import played
 from seen.filter_store import MONTHS, FilterKey, month_of
-from seen.filters import Ids, id_numbers, known, readable
+from seen.filters import Ids, id_numbers, known, parse_stored
 from seen.migration import old
 from seen.store import store
 
@@ -27,16 +27,16 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     """The ids of an array that the user has not seen, like `unseen`."""
     recent = played.recent(user_id)
-    waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
+    waiting = recent.played if recent.is_whole else played.waiting_among(user_id, ids.tolist())
     month = month_of(now)
     shelved = old.keys_of(user_id)
     found = store().read_briefly([*shelved, *(FilterKey(user_id, month - ago) for ago in range(MONTHS))])
     with played.errors():
-        before = old.known(user_id, found[: len(shelved)])
+        before = old.plays_outside_filters(user_id, found[: len(shelved)])
     filters = found[len(shelved) :]
     is_seen = np.isin(ids, before) if len(before) else np.zeros(len(ids), dtype=bool)
     if waiting or recent.issued:
         is_seen |= np.isin(ids, id_numbers([*waiting, *recent.issued]))
     left = np.flatnonzero(~is_seen)
-    is_seen[left] = known(filter(None, (readable(user_id, data) for data in filters)), ids[left])
+    is_seen[left] = known(filter(None, (parse_stored(user_id, data) for data in filters)), ids[left])
     return ids[~is_seen]

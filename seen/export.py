@@ -8,7 +8,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from seen import played
 from seen.filter_store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expires_at, month_of
-from seen.filters import MonthFilter, readable
+from seen.filters import MonthFilter, parse_stored
 from seen.migration import old
 from seen.played import PlayedUnavailableError
 from seen.store import store
@@ -65,13 +65,13 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
 
 def _read_stored(user_id: int, now: datetime) -> StoredPlays:
     """Read everything stored about a user's plays. Reads Redis before the filters, like seen.checker."""
-    dated, issued = played.dated(user_id), played.recent(user_id).issued
+    dated, issued = played.dated_plays(user_id), played.recent(user_id).issued
     this_month = month_of(now)
     shelved = old.keys_of(user_id)
     months = [FilterKey(user_id, month) for month in range(this_month - KEPT_MONTHS, this_month + 1)]
     found = store().read_briefly([*shelved, *months])
     with played.errors():
-        before = set(old.known(user_id, found[: len(shelved)]).tolist())
+        before = set(old.plays_outside_filters(user_id, found[: len(shelved)]).tolist())
     undated = sorted(before.difference(play.item_id for play in dated))
     plays = [(play.item_id, play.played_at) for play in dated] + [(item_id, None) for item_id in undated]
     return StoredPlays(
@@ -80,7 +80,7 @@ def _read_stored(user_id: int, now: datetime) -> StoredPlays:
         [
             _month(key, month)
             for key, data in zip(months, found[len(shelved) :], strict=True)
-            if (month := readable(user_id, data))
+            if (month := parse_stored(user_id, data))
         ],
     )
 

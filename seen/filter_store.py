@@ -118,6 +118,6 @@ class FilterStore(Protocol):
         ...
 
 
-def more(old: bytes | None, new: bytes | None) -> int:
+def key_count_change(old: bytes | None, new: bytes | None) -> int:
     """The change in the number of keys by a write: -1, 0 or 1."""
     return int(old is None) - int(new is None)

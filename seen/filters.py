@@ -202,7 +202,7 @@ class MonthFilter:
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
 
 
-def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
+def parse_stored(user_id: int, data: bytes | None) -> MonthFilter | None:
     """The filter in stored bytes, or None. Bad bytes are only logged: some items may be recommended again."""
     try:
         return MonthFilter.from_bytes(data) if data is not None else None

@@ -25,7 +25,7 @@ from seen.filter_store import (
     StoreUnavailableError,
     clock,
     expiry,
-    more,
+    key_count_change,
 )
 
 READERS = 1024
@@ -88,7 +88,9 @@ class LmdbStore:
                     transaction.put(place, new, db=filters)
                 if old is None and key.month >= FIRST_MONTH:
                     transaction.put(self._EXPIRY.pack(expiry(key), key.month, key.user_id), b"", db=expiries)
-                self._count(transaction, months, key.month, more(old, new), len(new or b"") - len(old or b""))
+                self._count(
+                    transaction, months, key.month, key_count_change(old, new), len(new or b"") - len(old or b"")
+                )
 
     def purge(self, *, now: datetime, limit: int) -> int:
         purged = 0

@@ -25,10 +25,10 @@ from django.conf import settings
 from runtime import metrics
 from seen import forgetting, played
 from seen.filter_store import IDLE_HOURS, MONTHS, FilterKey, StoreRefusedError, StoreUnavailableError, month_of
-from seen.filters import Ids, MonthFilter, id_numbers, readable
+from seen.filters import Ids, MonthFilter, id_numbers, parse_stored
 from seen.migration import old
 from seen.models import MergeRun
-from seen.played import PlayedRefusedError, PlayedUnavailableError, client, errors, marks
+from seen.played import PlayedRefusedError, PlayedUnavailableError, client, errors, mark_commands
 from seen.ring import node_before, shards_of_task
 from seen.store import store
 from storage import keys
@@ -103,7 +103,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
     """Merge the plays of all users who are marked in these shards. Failed ones are left to the next pass."""
     merged = Merged()
     try:
-        for marked in _marked(node, shards):
+        for marked in _scan_marks(node, shards):
             parts = [marked]
             for part in parts:
                 try:
@@ -134,7 +134,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
     metrics.played_merged_plays.inc(plays)
     with errors():
         (left,) = pipelined(client(), [("ZCARD", keys.played_recent(user_id))])
-    if plays and played.is_crowded(left):
+    if plays and played.needs_early_merge(left):
         played.enqueue_early_merges([user_id], is_request=False)
     return plays
 
@@ -168,7 +168,7 @@ def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
         )
     read = {user_id: reply for user_id, reply in zip(user_ids, replies, strict=True) if reply}
     months = {key: ids for user_id, reply in read.items() for key, ids in _by_month(user_id, reply).items()}
-    expected = _expected(months, before.months)
+    expected = _filter_capacities(months, before.months)
     for key, ids in before.months.items():
         months[key] = np.concatenate([months[key], ids]) if key in months else ids
 
@@ -182,7 +182,7 @@ def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
 
     if months:
         store().update(list(months), add)
-    old.migrated(before)
+    old.mark_migrated(before)
     with errors():
         pipelined(
             client(),
@@ -206,10 +206,10 @@ def _error() -> float:
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
-def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
+def _filter_capacities(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
     """How many plays each filter is made for: last month's number or twice the first batch, plus migrated plays."""
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
-    filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
+    filters = (parse_stored(key.user_id, data) for key, data in zip(months, before, strict=True))
     counts = (found.count if found else 0 for found in filters)
     expected = {key: len(ids) for key, ids in old_months.items()}
     for (key, ids), count in zip(months.items(), counts, strict=True):
@@ -217,7 +217,7 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
     return expected
 
 
-def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
+def _scan_marks(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
     cursors: dict[int, Any] = dict.fromkeys(shards, 0)
     waiting: set[Mark] = set()
     while cursors:
@@ -253,8 +253,8 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
         )
         left = replies[len(by_shard) :]
         if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count]:
-            pipelined(client(), marks(again, now=now))
-    crowded = [user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)]
+            pipelined(client(), mark_commands(again, now=now))
+    crowded = [user_id for user_id, count in zip(user_ids, left, strict=True) if played.needs_early_merge(count)]
     played.enqueue_early_merges(crowded, is_request=False)
 
 
@@ -268,7 +268,7 @@ def mark_strays(*, now: datetime) -> int:
             ((cursor, found),) = pipelined(client(), [("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)])
             user_ids = [int(key.rpartition(b":")[2]) for key in found]
             if user_ids:
-                pipelined(client(), marks(user_ids, now=now))
+                pipelined(client(), mark_commands(user_ids, now=now))
         marked += len(user_ids)
         if int(cursor) == 0:
             return marked

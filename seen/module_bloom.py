@@ -7,8 +7,8 @@ from typing import Any
 
 import redis
 
-from seen.bloom import Addition, Fill, KnownItems, is_foreign, replies_of
-from storage.connections import Command, script, tried
+from seen.bloom import Addition, Fill, KnownItems, is_wrong_type, replies_of
+from storage.connections import Command, pipelined_with_errors, script
 
 REDISBLOOM = "MBbloom--"
 """The type of RedisBloom's keys."""
@@ -59,8 +59,8 @@ class ModuleFilter:
         heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
         found: set[int] = set()
         foreign = set()
-        for key, reply in zip(keys, tried(client, [head + tail for head in heads]), strict=True):
-            if is_foreign(reply):
+        for key, reply in zip(keys, pipelined_with_errors(client, [head + tail for head in heads]), strict=True):
+            if is_wrong_type(reply):
                 foreign.add(key)
             else:
                 found.update(compress(ids, reply))
@@ -77,14 +77,14 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        replies = tried(client, [("BF.INFO", key) for key in keys])
+        replies = pipelined_with_errors(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 
     @staticmethod
     def _fill(reply: Any) -> Fill | None:
         if isinstance(reply, redis.ResponseError) and "not found" in str(reply):
             return None
-        if is_foreign(reply):
+        if is_wrong_type(reply):
             return None
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
         # Each further filter is twice as large as the one before.

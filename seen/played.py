@@ -114,19 +114,19 @@ def errors() -> Iterator[None]:
         raise PlayedUnavailableError(str(error)) from error
 
 
-def is_marked() -> bool:
+def has_recent_plays() -> bool:
     """Whether any user played something lately. Raises PlayedUnavailableError."""
     (found,) = _execute([("EXISTS", keys.played_kept())])
     return bool(found)
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """Take plays like `take`, but raise PlaysFullError if some do not fit."""
-    if full := take(plays, now=now):
+    """Take plays like `add_plays`, but raise PlaysFullError if some do not fit."""
+    if full := add_plays(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
-def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
+def add_plays(plays: Iterable[Play], *, now: datetime) -> list[int]:
     """Take plays. After that, all answers know them.
 
     Returns users whose plays did not fit: none of theirs were taken. Repeating it changes nothing. During a migration
@@ -143,8 +143,8 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
     kept = ("SET", keys.played_kept(), 1, "EX", int(KEPT_LIFE.total_seconds()))
-    sizes = dict(zip(by_user, _execute([*commands, *marks(by_user, now=now), kept]), strict=False))
-    enqueue_early_merges([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
+    sizes = dict(zip(by_user, _execute([*commands, *mark_commands(by_user, now=now), kept]), strict=False))
+    enqueue_early_merges([user_id for user_id, size in sizes.items() if size < 0 or needs_early_merge(size)])
     full = [user_id for user_id, size in sizes.items() if size < 0]
     metrics.played_refused.inc(len(full))
     with errors():
@@ -152,7 +152,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
     return full
 
 
-def is_crowded(size: int) -> bool:
+def needs_early_merge(size: int) -> bool:
     """Whether so many plays of a user wait that an early merge is due."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
@@ -170,7 +170,7 @@ def enqueue_early_merges(user_ids: Sequence[int], *, is_request: bool = True) ->
             room_filled.send(sender=None, user_id=user_id)
 
 
-def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
+def mark_commands(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
     """Commands that mark users on the current node."""
     by_shard: dict[int, list[int]] = {}
     for user_id in user_ids:
@@ -202,7 +202,7 @@ def recent(user_id: int) -> Recent:
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
-def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
+def waiting_among(user_id: int, item_ids: Sequence[int]) -> list[int]:
     """Those of the ids whose plays wait, even beyond the bound. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
@@ -211,7 +211,7 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
     return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
 
-def dated(user_id: int) -> list[Play]:
+def dated_plays(user_id: int) -> list[Play]:
     """The user's waiting plays with their times, oldest first. Raises PlayedUnavailableError."""
     found: dict[bytes, bytes] = {}
     cursor: Any = 0

@@ -21,8 +21,8 @@ from seen.filter_store import (
     StoreRefusedError,
     StoreUnavailableError,
     expires_at,
+    key_count_change,
     month_of,
-    more,
 )
 from storage import keys
 from storage.breaker import Breaker
@@ -146,7 +146,7 @@ class RedisStore:
     def _count(self, written: Sequence[tuple[FilterKey, bytes | None, bytes | None]]) -> None:
         counts: dict[str, int] = {}
         for key, old, new in written:
-            for name, number in (("filters", more(old, new)), ("size", len(new or b"") - len(old or b""))):
+            for name, number in (("filters", key_count_change(old, new)), ("size", len(new or b"") - len(old or b""))):
                 counts[f"{key.month}:{name}"] = counts.get(f"{key.month}:{name}", 0) + number
         self._execute([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
 

@@ -17,7 +17,9 @@ def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, fl
     waits = {int(who): wait for who, wait in rates.hit_each(SCOPE, costs).items()}
     admitted = [user_id for user_id in plays if user_id not in waits]
     try:
-        full = played.take([Play(user_id, item_id, now) for user_id in admitted for item_id in plays[user_id]], now=now)
+        full = played.add_plays(
+            [Play(user_id, item_id, now) for user_id in admitted for item_id in plays[user_id]], now=now
+        )
     except PlayedUnavailableError:
         rates.refund_each(SCOPE, {str(user_id): costs[str(user_id)] for user_id in admitted})
         raise

@@ -32,7 +32,7 @@ from accounts.models import User
 from accounts.signing_in.tokens import TokenAuthentication
 from runtime import metrics
 from seen import played
-from seen.access import is_there, may_act_for, those_there
+from seen.access import active_user_ids, is_active_user, may_act_for
 from seen.api import ASKED, BATCH, REPORTED, USERS
 from seen.checker import unseen_ids
 from seen.filter_store import FilterKey
@@ -93,10 +93,10 @@ class CallRefusedError(Exception):
 
 
 # --- The service -----------------------------------------------------------------------------------------
-def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
+def _single_user_handler(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
     def answer(request: OfOne, caller: User) -> Response:
-        user_id, ids = _named(request, caller, most)
-        if user_id != caller.pk and not is_there(user_id):
+        user_id, ids = _checked_request(request, caller, most)
+        if user_id != caller.pk and not is_active_user(user_id):
             raise CallRefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
         return work(user_id, ids)
 
@@ -128,11 +128,11 @@ def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
     if not 1 <= len(request.plays) <= USERS:
         raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
     for each in request.plays:
-        user_id, ids = _named(each, caller, REPORTED)
+        user_id, ids = _checked_request(each, caller, REPORTED)
         plays.setdefault(user_id, []).extend(ids.tolist())
     if sum(map(len, plays.values())) > BATCH:
         raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"Send at most {BATCH} ids in all.")
-    there = those_there(plays)
+    there = active_user_ids(plays)
     waits = report({user_id: ids for user_id, ids in plays.items() if user_id in there}, now=timezone.now())
     return RecordBatchResponse(
         refused=[
@@ -167,10 +167,10 @@ def _handler(method: MethodDescriptor, work: Callable[[Any, User], Any]) -> "grp
 def handlers() -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
     """The service's calls, named as in the proto."""
     works: dict[str, Callable[[Any, User], Any]] = {
-        "Filter": _of_one(ASKED, _filtered),
-        "RecordPlays": _of_one(REPORTED, _recorded),
+        "Filter": _single_user_handler(ASKED, _filtered),
+        "RecordPlays": _single_user_handler(REPORTED, _recorded),
         "RecordBatch": _batch,
-        "RecordIssued": _of_one(REPORTED, _issued),
+        "RecordIssued": _single_user_handler(REPORTED, _issued),
     }
     return {method.name: _handler(method, works[method.name]) for method in PROTO.methods}
 
@@ -222,19 +222,19 @@ def _caller(context: grpc.ServicerContext) -> User:
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
     call = rates.Call("played", _address(context), credential=rates.token_credential(words[1]) if is_token else "")
-    _let_wait(call.wait)
+    _refuse_if_limited(call.wait)
     if not is_token:
         raise CallRefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
     try:
         user, _ = TokenAuthentication().authenticate_credentials(words[1])
     except AuthenticationFailed as error:
-        _let_wait(call.prove(None))
+        _refuse_if_limited(call.prove(None))
         raise CallRefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None
-    _let_wait(call.prove(user.pk))
+    _refuse_if_limited(call.prove(user.pk))
     return user
 
 
-def _let_wait(seconds: float | None) -> None:
+def _refuse_if_limited(seconds: float | None) -> None:
     if seconds is not None:
         raise CallRefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=seconds)
 
@@ -245,7 +245,7 @@ def _address(context: grpc.ServicerContext) -> str:
     return rates.client_network(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
-def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
+def _checked_request(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
@@ -304,7 +304,7 @@ class RpcServer:
                 self._set_serving(is_serving=False)
 
     def _check(self) -> None:
-        states = health.probed(
+        states = health.run_checks(
             {
                 "postgresql": health.postgresql_check(),
                 "plays": lambda: health.ping(settings.PLAYED_URL),

@@ -41,7 +41,7 @@ class Usage:
 
     def _execute(self) -> None:
         try:
-            self._answer = bool(settings.PLAYED_OLD_URL) or store().holds_any() or played.is_marked()
+            self._answer = bool(settings.PLAYED_OLD_URL) or store().holds_any() or played.has_recent_plays()
         except (PlayedUnavailableError, StoreUnavailableError):
             if self._answer is None:
                 raise

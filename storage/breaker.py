@@ -24,7 +24,7 @@ class UnavailableError(Exception):
     """A server other than PostgreSQL is down. The reply is a 503."""
 
 
-class OpenError(ConnectionError):
+class BreakerOpenError(ConnectionError):
     """The server was not asked: it has just failed, or another thread tests it."""
 
 
@@ -64,24 +64,24 @@ class Breaker:
         `failures` open the breaker. redis-py's other errors count as answers.
         """
         if not self._admits(patience_seconds):
-            raise OpenError(f"{self._name or 'the server'} failed a moment ago")
+            raise BreakerOpenError(f"{self._name or 'the server'} failed a moment ago")
         began = time.monotonic()
         try:
             yield
-        except OpenError:  # of another server's breaker, or of this one in a nested question
-            self._let_go()
+        except BreakerOpenError:  # of another server's breaker, or of this one in a nested question
+            self._release_probe()
             raise
         except self._failures:
             self.trip()
             raise
         except redis.RedisError:
-            self._answered(time.monotonic() - began, patience_seconds)
+            self._note_answer(time.monotonic() - began, patience_seconds)
             raise
         except BaseException:
-            self._let_go()
+            self._release_probe()
             raise
         else:
-            self._answered(time.monotonic() - began, patience_seconds)
+            self._note_answer(time.monotonic() - began, patience_seconds)
 
     def trip(self) -> None:
         """Leave the server alone for a while."""
@@ -112,14 +112,14 @@ class Breaker:
             self._asker, self._open_until = me, now + patience + self._seconds
             return True
 
-    def _answered(self, seconds: float, patience_seconds: float) -> None:
+    def _note_answer(self, seconds: float, patience_seconds: float) -> None:
         if seconds > patience_seconds * self._slow_share:
             with self._lock:
                 self._asker, self._open_until = None, time.monotonic()
         elif self._open_until:
             self.reset()
 
-    def _let_go(self) -> None:
+    def _release_probe(self) -> None:
         with self._lock:
             if self._asker == threading.get_ident():
                 self._asker, self._open_until = None, time.monotonic()

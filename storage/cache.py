@@ -14,7 +14,7 @@ from django_redis.pool import ConnectionFactory
 from django_redis.serializers.base import BaseSerializer
 
 from runtime import metrics
-from storage.breaker import OpenError
+from storage.breaker import BreakerOpenError
 from storage.connections import cache_breaker, client_of
 
 
@@ -34,7 +34,7 @@ class Guarded(redis.Redis):
         try:
             with cache_breaker.guard(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        except OpenError as error:
+        except BreakerOpenError as error:
             raise redis.ConnectionError(str(error)) from error
         except redis.ResponseError:
             metrics.cache_refused.inc()

@@ -48,7 +48,7 @@ class ClaimedRow(models.Model):
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() + (rest - CLAIM_LIFE))
 
 
-def send(task: HintTask[..., Any], model: type[ClaimedRow], pk: int) -> None:
+def enqueue_turn(task: HintTask[..., Any], model: type[ClaimedRow], pk: int) -> None:
     """Enqueue the next turn of a row."""
     for turn in _rows(model).filter(pk=pk).values_list("tried_at", flat=True):
         task.delay(pk, _name(turn))

@@ -24,7 +24,7 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, RedisCluste
 from redis.retry import Retry
 
 from runtime.addresses import CLUSTERS, parse
-from storage.replies import LEAST_WAIT_SECONDS, borrowed
+from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection
 
 UNSERVED = (ClusterDownError, RedisClusterException)
 """Errors of redis-py for a slot without a node that answers."""
@@ -50,7 +50,7 @@ class Cluster(redis.Redis):
     """
 
     def __init__(self, url: str, timeout: float) -> None:
-        super().__init__(connection_pool=Trips(self))
+        super().__init__(connection_pool=ClusterPool(self))
         self.address, self.timeout = parse(url, CLUSTERS), timeout
         self._forget()
 
@@ -60,12 +60,12 @@ class Cluster(redis.Redis):
         self._thread = ThreadPoolExecutor(1, "cluster")
         self._looking: Future[RedisCluster] | None = None
 
-    def _known(self) -> RedisCluster:
+    def _current_cluster(self) -> RedisCluster:
         if self._pid != os.getpid():
             self._forget()
-        return self._cluster or self._look().result(self.timeout)
+        return self._cluster or self._start_slot_lookup().result(self.timeout)
 
-    def _look(self) -> "Future[RedisCluster]":
+    def _start_slot_lookup(self) -> "Future[RedisCluster]":
         """Begin to look which node has which slots, unless that is under way."""
         with self._lock:
             if self._looking is None or self._looking.done():
@@ -88,20 +88,20 @@ class Cluster(redis.Redis):
         )
         return self._cluster
 
-    def ask(self, commands: Commands) -> list[Any]:
+    def execute_many(self, commands: Commands) -> list[Any]:
         """Replies to commands of one key each, with errors in their places."""
         with _outages():
             try:
-                return self._trip(self._known(), commands)
+                return self._run_commands(self._current_cluster(), commands)
             except redis.AuthenticationError:
                 raise
             except redis.TimeoutError:
-                self._look()  # another node may have the slots by the next trip
+                self._start_slot_lookup()  # another node may have the slots by the next trip
                 raise
             except (redis.ConnectionError, *UNSERVED):
-                return self._trip(self._look().result(self.timeout), commands)
+                return self._run_commands(self._start_slot_lookup().result(self.timeout), commands)
 
-    def _trip(self, cluster: RedisCluster, commands: Commands) -> list[Any]:
+    def _run_commands(self, cluster: RedisCluster, commands: Commands) -> list[Any]:
         until = time.monotonic() + self.timeout
         replies: list[Any] = [None] * len(commands)
         heirs: dict[int, ClusterNode | None] = dict.fromkeys(range(len(commands)))
@@ -111,7 +111,7 @@ class Cluster(redis.Redis):
                 if isinstance(reply, UNSERVED):
                     raise reply
             moved = {place: replies[place] for place in heirs if isinstance(replies[place], (AskError, TryAgainError))}
-            heirs = {place: _heir(cluster, reply) for place, reply in moved.items()}
+            heirs = {place: _redirect_node(cluster, reply) for place, reply in moved.items()}
             if heirs and time.monotonic() > until:
                 raise redis.TimeoutError("slots were moving all the time")
         return replies
@@ -119,13 +119,13 @@ class Cluster(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command to its key's node, or to all, one after the other."""
         with _outages():
-            return self._known().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            return self._current_cluster().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
         """The address of a key's primary."""
         with _outages():
-            self._known()
-            node: ClusterNode = self._look().result(self.timeout).get_node_from_key(key)  # type: ignore[no-untyped-call]
+            self._current_cluster()
+            node: ClusterNode = self._start_slot_lookup().result(self.timeout).get_node_from_key(key)  # type: ignore[no-untyped-call]
         return self.address.url_of(node.host, node.port)
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ def _replies(
 
     found = []
     with ExitStack() as stack:
-        connections = [stack.enter_context(borrowed(cluster.get_redis_connection(node))) for node in places]
+        connections = [stack.enter_context(borrowed_connection(cluster.get_redis_connection(node))) for node in places]
         for connection, own in zip(connections, places.values(), strict=True):
             asked = [part for place in own for part in ([["ASKING"]] if heirs[place] else []) + [commands[place]]]
             connection.send_packed_command(connection.pack_commands(asked))
@@ -164,7 +164,7 @@ def _read(connection: Any, until: float) -> Any:
         return error
 
 
-def _heir(cluster: RedisCluster, error: Any) -> ClusterNode | None:
+def _redirect_node(cluster: RedisCluster, error: Any) -> ClusterNode | None:
     """The node that a slot moves to, or None if the next trip finds its node."""
     if isinstance(error, MovedError):
         cluster.nodes_manager.move_slot(error)
@@ -178,7 +178,7 @@ def _heir(cluster: RedisCluster, error: Any) -> ClusterNode | None:
     return None
 
 
-class Trips(redis.ConnectionPool):
+class ClusterPool(redis.ConnectionPool):
     """Takes the place of a connection pool: hands out trips to the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -187,13 +187,13 @@ class Trips(redis.ConnectionPool):
 
     def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
         """A new trip."""
-        return Trip(self._cluster)
+        return ClusterConnection(self._cluster)
 
     def release(self, connection: Any) -> None:
         """Do nothing: a trip has nothing to give back."""
 
 
-class Trip:
+class ClusterConnection:
     """Takes the place of a connection: sends at once, and holds the replies."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -207,7 +207,7 @@ class Trip:
         """Send RESP-encoded commands."""
         reader = hiredis.Reader()
         reader.feed(b"".join(packed))
-        self._replies += self._cluster.ask(list(iter(reader.gets, False)))
+        self._replies += self._cluster.execute_many(list(iter(reader.gets, False)))
 
     def read_response(self, timeout: float | None = None) -> Any:
         """The next reply. Raises an error reply."""

@@ -31,8 +31,8 @@ from redis.retry import Retry
 
 from runtime.addresses import names_cluster
 from storage.breaker import FAILURES, Breaker, UnavailableError
-from storage.cluster import Cluster, Trip
-from storage.replies import LEAST_WAIT_SECONDS, borrowed, replies
+from storage.cluster import Cluster, ClusterConnection
+from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection, replies
 
 TASK_TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the feeds server."""
@@ -78,7 +78,7 @@ def keys_in_script(client: redis.Redis, most: int) -> int:
 
 def answers(connection: Any) -> Iterator[Any]:
     """Yield the replies on a borrowed connection, with errors, without end."""
-    return connection.replies() if isinstance(connection, Trip) else replies(connection)
+    return connection.replies() if isinstance(connection, ClusterConnection) else replies(connection)
 
 
 @cache
@@ -184,13 +184,15 @@ def count_asked() -> Iterator[TripCount]:
         _asked.reset(token)
 
 
-def is_of_another_version(error: Exception) -> bool:
+def is_schema_mismatch(error: Exception) -> bool:
     """Whether the error says that the database lacks this version's migrations."""
     return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
 
 
 @contextmanager
-def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
+def fetch_in_thread() -> Iterator[
+    Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]
+]:
     """Run `fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its
     rows.
 
@@ -205,7 +207,7 @@ def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Ca
 def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
     if asked := _asked.get():
         asked.statements += 1
-    statement, names = numbered(query)
+    statement, names = number_parameters(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
         try:
@@ -221,7 +223,7 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 
 
 @lru_cache(512)
-def numbered(query: str) -> tuple[bytes, list[str]]:
+def number_parameters(query: str) -> tuple[bytes, list[str]]:
     """The statement with PostgreSQL's placeholders ($1, ...), and its parameters' names.
 
     Cached: psycopg converts at every call, a seventh of a page's CPU time.
@@ -293,7 +295,7 @@ def pipelined(
 
 
 def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         connection.send_packed_command(_packed(connection, commands))
         if patience_seconds is None:
             return [connection.read_response() for _ in commands]
@@ -306,7 +308,7 @@ def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]
     return [b"".join(part for parts in packed for part in parts)]
 
 
-def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
+def pipelined_with_errors(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
     """Like `pipelined`, with errors in the places of their replies."""
     commands = list(commands)
     if not commands:
@@ -321,7 +323,7 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
 
 def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
     replies: list[Any] = []
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         connection.send_packed_command(_packed(connection, commands))
         for _ in commands:
             try:

@@ -54,4 +54,4 @@ def is_under_way(window: Window, token: str) -> bool:
 def finish(window: Window, token: str, snapshot: WindowSnapshot) -> bool:
     """Complete the build that `token` began. True if the window is in use."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
-    return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])
+    return bool(pipelined(feeds_for_tasks(), [complete, window.trim(snapshot.cap)])[0])

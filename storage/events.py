@@ -147,7 +147,7 @@ def announce(*events: Event) -> None:
     except FeedsRefusedError:
         logger.exception("the feeds server refused an event for open pages")
     except FeedsUnavailableError:
-        gaps.owe()
+        gaps.note_lost_event()
 
 
 class Gaps:
@@ -159,13 +159,13 @@ class Gaps:
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
 
-    def owe(self) -> None:
+    def note_lost_event(self) -> None:
         """Note that an event was lost, and start the thread."""
         with self._lock:
             self._owed = True
             if self._thread is None:
                 self._ending.clear()
-                self._thread = threading.Thread(target=self._tell, name="gaps", daemon=True)
+                self._thread = threading.Thread(target=self._append_gaps, name="gaps", daemon=True)
                 self._thread.start()
 
     def forget(self) -> None:
@@ -175,7 +175,7 @@ class Gaps:
             thread.join()
         self._thread = None
 
-    def _tell(self) -> None:
+    def _append_gaps(self) -> None:
         while not self._ending.wait(BREAKER_SECONDS):
             self._owed = False
             try:

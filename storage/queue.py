@@ -11,7 +11,7 @@ from celery import current_task, shared_task
 from celery.contrib.django.task import DjangoTask
 from django.conf import settings
 
-from storage.breaker import OpenError
+from storage.breaker import BreakerOpenError
 from storage.connections import BROKER_FAILURES, broker_breaker
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class HintTask(DjangoTask[Arguments, Result]):
         try:
             with broker_breaker.guard():
                 return super().apply_async(*args, **options | {"confirm_timeout": CONFIRM_SECONDS})
-        except OpenError:
+        except BreakerOpenError:
             return None
         except BROKER_FAILURES as error:
             logger.warning(

@@ -22,9 +22,9 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 
 from runtime import metrics
-from storage.breaker import OpenError
+from storage.breaker import BreakerOpenError
 from storage.connections import fetch
-from storage.postgresql.base import REPLICA, outage_of
+from storage.postgresql.base import REPLICA, breaker_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Condition(NamedTuple):
     """Seconds, including a pause without writes. Infinite if it has replayed no commit since its start."""
 
     @property
-    def hindrance(self) -> str:
+    def reason_unusable(self) -> str:
         """Why it cannot serve a read, or empty."""
         if not (self.is_replica and self.is_of_primary):
             return FOREIGN
@@ -83,10 +83,10 @@ class Condition(NamedTuple):
 def _measured() -> Condition:
     # The replica first, so that it is not ahead of the primary's answer.
     ((is_replica, system, position, committed),) = fetch(STANDING, on=REPLICA)
-    return Condition(is_replica, *compared(system, position, committed))
+    return Condition(is_replica, *compare_with_primary(system, position, committed))
 
 
-def compared(system: int, position: str, committed: datetime | None) -> tuple[bool, float]:
+def compare_with_primary(system: int, position: str, committed: datetime | None) -> tuple[bool, float]:
     """Whether a server is the primary's, and how far it is behind."""
     ((is_of_primary, lag),) = fetch(COMPARED, {"system": system, "position": position, "committed": committed})
     return is_of_primary, math.inf if lag is None else max(lag, 0.0)
@@ -123,7 +123,7 @@ def is_configured() -> bool:
 
 
 class Router:
-    """Only `lagging` reads from the replica. Django would also use it for what belongs to a row from there."""
+    """Only `read_from_replica` reads from the replica. Django would use it for what belongs to a row from there."""
 
     def db_for_read(self, model: object, **hints: Any) -> str:
         """The primary's alias."""
@@ -136,7 +136,7 @@ class Router:
         return db == PRIMARY
 
 
-def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
+def read_from_replica(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
     """The answer of `read`, called with the alias of the replica or of the primary.
 
     The primary repeats it if the replica fails or takes longer than `seconds` (`REPLICA_TIMEOUT_SECONDS`). The replica
@@ -144,17 +144,17 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     """
     if not is_configured():
         return read(PRIMARY)
-    if reader_id and _wrote(reader_id):
+    if reader_id and _wrote_recently(reader_id):
         metrics.replica_reads.labels(OWN).inc()
         return read(PRIMARY)
     try:
-        with outage_of(REPLICA).guard(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
-            outcome = _measured_in(int(time.monotonic())).hindrance
+        with breaker_of(REPLICA).guard(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
+            outcome = _measured_in(int(time.monotonic())).reason_unusable
             if not outcome:
                 found = read(REPLICA)
                 metrics.replica_reads.labels(SERVED).inc()
                 return found
-    except OpenError:
+    except BreakerOpenError:
         outcome = AWAY
     except Error as error:
         logger.warning("the replica failed, so the primary served the read: %s", error)
@@ -163,7 +163,7 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     return read(PRIMARY)
 
 
-def _wrote(user_id: int) -> bool:
+def _wrote_recently(user_id: int) -> bool:
     """Whether the user may have written within `REPLICA_PIN_SECONDS`."""
     writers = dict(fetch(WRITERS, [settings.REPLICA_PIN_SECONDS, user_id]))
     if 0 not in writers:  # a crash lost the times
@@ -187,7 +187,7 @@ def _replica(seconds: float = 0) -> Iterator[None]:
     except Error as error:
         wrapper.close()
         if isinstance(error, (OperationalError, InterfaceError)) and _state(error) not in CONFLICTS:
-            outage_of(REPLICA).trip()
+            breaker_of(REPLICA).trip()
         raise
     finally:
         if seconds:

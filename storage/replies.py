@@ -18,7 +18,7 @@ LEAST_WAIT_SECONDS = 0.001
 
 
 @contextmanager
-def borrowed(client: redis.Redis) -> Iterator[Any]:
+def borrowed_connection(client: redis.Redis) -> Iterator[Any]:
     """Borrow a connection to write RESP by hand: a pipeline object costs more CPU.
 
     Closed after an error, because replies may still arrive.

@@ -36,7 +36,7 @@ def fingerprint(key: str) -> str:
     return salted_hmac("storage.site_key", "fingerprint", secret=key, algorithm="sha256").hexdigest()
 
 
-def compare(noted: str | None) -> None:
+def check_fingerprint(noted: str | None) -> None:
     """Compare a stored fingerprint with this process's keys. Raises WrongKeyError. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints(known_keys())):
         raise WrongKeyError

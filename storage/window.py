@@ -21,7 +21,7 @@ How a window stays exact if its builder dies at any point:
   not used.
 - Trimming raises the floor in the same step.
 - Each step that removes entries at or below the floor removes `deepen`, because a running deepening may need them.
-- `settle` removes what a delivery put below the floor or into a key that is no window.
+- `trim` removes what a delivery put below the floor or into a key that is no window.
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after its reading, when an item
   may have been delivered again.
 
@@ -41,7 +41,7 @@ import redis
 from django.conf import settings
 
 from storage.connections import Command, answers, keys_in_script, pipelined, script
-from storage.replies import borrowed
+from storage.replies import borrowed_connection
 
 INFINITY = 2**53
 """Above every id: the floor of an unusable window, and where a first page begins."""
@@ -243,11 +243,11 @@ def to_entries(members: Sequence[bytes]) -> tuple[tuple[int, ...], tuple[int, ..
 
 
 only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
-"""Whether reading may change nothing in Redis: see `only_looking`."""
+"""Whether reading may change nothing in Redis: see `without_renewal`."""
 
 
 @contextmanager
-def only_looking() -> Iterator[None]:
+def without_renewal() -> Iterator[None]:
     """Reading in the block does not renew windows, and begins no tail."""
     token = only_looks.set(True)
     try:
@@ -265,13 +265,15 @@ class Window:
     def __init__(self, key: str) -> None:
         self.key = key
 
-    def reading(self, last_id: int, count: int) -> Command:
+    def read_command(self, last_id: int, count: int) -> Command:
         """Read `count` entries below `last_id`, and renew the TTL."""
         return ("EVALSHA", READ, 1, self.key, last_id, self._ttl_read(), count)
 
     @classmethod
-    def readings(cls, client: redis.Redis, keys: Sequence[str], last_id: int, counts: Sequence[int]) -> list[Command]:
-        """Commands that do `reading` for many keys in few scripts, which cost less. A cluster needs one each."""
+    def read_commands(
+        cls, client: redis.Redis, keys: Sequence[str], last_id: int, counts: Sequence[int]
+    ) -> list[Command]:
+        """Commands that do `read_command` for many keys in few scripts, which cost less. A cluster needs one each."""
         length = keys_in_script(client, READ_MOST)
         commands = []
         for first in range(0, len(keys), length):
@@ -282,7 +284,7 @@ class Window:
 
     @classmethod
     def slices(cls, replies: Iterable[list[Any]], counts: Sequence[int]) -> list[Slice]:
-        """Parse the replies of `readings`."""
+        """Parse the replies of `read_commands`."""
         each = chain.from_iterable(replies)
         return [cls.slice(one, count) for one, count in zip(each, counts, strict=True)]
 
@@ -292,7 +294,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """Parse the reply of `reading`. `epoch`: if given, windows of another one count as missing."""
+        """Parse the reply of `read_command`. `epoch`: if given, windows of another one count as missing."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -316,22 +318,22 @@ class Window:
 
         The snapshot's entries are complete above `floor`. `pushes`: the push generation, or 0.
         """
-        return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
+        return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scores_and_members(entries))
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
         """Remove members that `read` returned (lazy delete)."""
         deadline = read.read_at + int(FORGET_SECONDS * 1000)
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
-    def settle(self, cap: int) -> Command:
+    def trim(self, cap: int) -> Command:
         """Trim to `cap` and raise the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
         """Add a sender's entries above `floor` (0: all), and raise the window's floor."""
-        return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
+        return ("EVALSHA", MERGE, 1, self.key, floor, *scores_and_members(entries))
 
-    def keep(self) -> Command:
+    def renew_ttl(self) -> Command:
         """Renew the TTL, unless under construction."""
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
@@ -340,7 +342,7 @@ class Window:
         return ("UNLINK", self.key)
 
 
-def scored(entries: Iterable[Entry]) -> list[str | int]:
+def scores_and_members(entries: Iterable[Entry]) -> list[str | int]:
     """Alternating scores and members, for ZADD."""
     return [part for entry in entries for part in (entry.item_id, entry.member)]
 
@@ -360,7 +362,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     keys = [key.encode() for key in windows]
     refused: list[int] = []
     unsettled: list[Command] = []
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         answer = answers(connection)
         # Two chunks are under way: one is parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
@@ -375,7 +377,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
                 if not taken:
                     refused.append(position)
                 if floor != b"inf" and (length > caps[position] + room or not taken):
-                    unsettled.append(Window(windows[position]).settle(caps[position]))
+                    unsettled.append(Window(windows[position]).trim(caps[position]))
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
     return refused

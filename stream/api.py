@@ -21,9 +21,9 @@ from accounts.signing_in.grants import (
     source_token_id,
 )
 from storage.events import Listener, Position
-from stream.dialects import Dialect, Hearer
+from stream.dialects import Dialect, ListenerProtocol
 from stream.news import PAGES
-from web.rest import MAX_POSITION, ApiView, OutageError, once, position
+from web.rest import MAX_POSITION, ApiView, OutageError, position, single_parameter
 
 ITEM = OpenApiParameter(
     "item",
@@ -54,7 +54,7 @@ class Admission(HttpResponse):
     def __init__(
         self,
         grant: Grant,
-        listener: Hearer,
+        listener: ListenerProtocol,
         dialect: Dialect = PAGES,
         *,
         since: Position | None = None,
@@ -94,7 +94,7 @@ class StreamView(ApiView):
         """
         reader, since = authenticated_user(request), last_event_id(request)
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
-        ticket = once(request.GET, "ticket")
+        ticket = single_parameter(request.GET, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
             origin = origin_of(read_ticket(ticket), reader)
             return Admission(grant_of(request, reader), listener, since=since, origin=origin)
@@ -128,7 +128,7 @@ def origin_of(ticket: Ticket | None, reader: User) -> str:
 
 def last_event_id(request: Request) -> Position | None:
     """The event after which to resume. Raises ValidationError."""
-    text = once(request.GET, "last_event_id")
+    text = single_parameter(request.GET, "last_event_id")
     text = request.headers.get("Last-Event-ID") or text
     try:
         return Position.parse(text) if text else None

@@ -41,7 +41,7 @@ UNWELL_SECONDS = 15.0
 """How long a failure counts without a success, because the work may not have been tried since."""
 
 
-class Rest:
+class FailurePause:
     """Pauses work after each failure, longer each time."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Rest:
         return time.monotonic() >= self._until
 
     @property
-    def is_unwell(self) -> bool:
+    def has_failed_recently(self) -> bool:
         """Whether the work failed within `UNWELL_SECONDS`."""
         return time.monotonic() < self._failed_at + UNWELL_SECONDS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from accounts.signing_in.grants import Grant
 from storage.events import Position
-from stream.dialects import Dialect, Hearer
+from stream.dialects import Dialect, ListenerProtocol
 
 BACKLOG = 256
 """Unwritten messages of a slow client. At more it is dropped; it comes back and resumes."""
@@ -42,7 +42,7 @@ class OpenConnection:
         "written_at",
     )
 
-    def __init__(self, grant: Grant, listener: Hearer, dialect: Dialect) -> None:
+    def __init__(self, grant: Grant, listener: ListenerProtocol, dialect: Dialect) -> None:
         self.grant = grant
         self.dialect = dialect
         self.listener = listener

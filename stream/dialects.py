@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from storage.events import Entry, Position
 
 
-class Hearer(Protocol):
+class ListenerProtocol(Protocol):
     """Who listens on a connection, and to what. Connections with equal hearers get the same messages. Hashable."""
 
     @property

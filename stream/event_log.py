@@ -46,7 +46,7 @@ class EventLog:
         self._reader = _client(url, 2 * BLOCK_SECONDS)
         self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
-    async def _find(self) -> None:
+    async def _find_server(self) -> None:
         feeds = feeds_for_tasks()
         if not isinstance(feeds, Cluster):
             return
@@ -67,13 +67,13 @@ class EventLog:
         try:
             lost = await self._join()
         except OUTAGES_OF_REDIS:
-            self.leave(has_lost=True)
+            self.require_rejoin(has_lost=True)
             raise
         self._is_joined = True
         return lost
 
     async def _join(self) -> Position | None:
-        await self._find()
+        await self._find_server()
         first: Any = await self._reader.xrange(keys.events(), count=1)
         last: Any = await self._reader.xrevrange(keys.events(), count=1)
         if first and last and not self._may_have_lost:
@@ -89,13 +89,13 @@ class EventLog:
             return gap
         return None
 
-    def leave(self, *, has_lost: bool = False) -> None:
+    def require_rejoin(self, *, has_lost: bool = False) -> None:
         """Join again before the next read: events may be trimmed or lost."""
         self._is_joined = False
         self._may_have_lost = self._may_have_lost or has_lost
 
-    def stay(self) -> None:
-        """Undo `leave`."""
+    def cancel_rejoin(self) -> None:
+        """Undo `require_rejoin`."""
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
@@ -110,11 +110,11 @@ class EventLog:
                 more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
                 entries += _parsed(more)
         except OUTAGES_OF_REDIS:
-            self.leave(has_lost=True)
+            self.require_rejoin(has_lost=True)
             raise
         return entries
 
-    async def ahead(self, after: Position) -> list[Entry]:
+    async def peek(self, after: Position) -> list[Entry]:
         """The events after a position, at most a batch. Does not wait or move."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 

@@ -26,7 +26,7 @@ from storage.events import Entry, Position, Revoked
 from stream.attempts import Attempts, pause
 from stream.connections import OLDEST, OpenConnection, TooManyConnectionsError
 from stream.credentials import end_lapsed, end_revoked
-from stream.dialects import Dialect, Hearer
+from stream.dialects import Dialect, ListenerProtocol
 from stream.event_log import BLOCK_SECONDS, OUTAGES_OF_REDIS, EventLog
 from stream.threads import in_thread
 from stream.writing import Writer
@@ -119,7 +119,7 @@ class Hub:
                 self._failing.discard(name)
                 failures = 0
 
-    async def has_begun(self) -> None:
+    async def wait_until_begun(self) -> None:
         """Wait until the position is known, or Redis has failed: an earlier connection would miss events silently."""
         await self._has_tried.wait()
 
@@ -153,7 +153,7 @@ class Hub:
             raise TooManyConnectionsError(of_user=True)
 
     async def open(
-        self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
+        self, asked_at: float, grant: Grant, listener: ListenerProtocol, dialect: Dialect, since: Position | None = None
     ) -> OpenConnection:
         """Add a connection that first writes what happened after `since`, or a reset.
 
@@ -230,7 +230,7 @@ class Hub:
         self._redis.succeeded()
         if entries:
             began = time.monotonic()
-            self._log.leave()  # the stream may be trimmed meanwhile
+            self._log.require_rejoin()  # the stream may be trimmed meanwhile
             try:
                 await self._write(entries)
             except Exception:
@@ -238,7 +238,7 @@ class Hub:
                 self._teller.write_loss(self.written)
                 raise
             if time.monotonic() < began + BLOCK_SECONDS:
-                self._log.stay()
+                self._log.cancel_rejoin()
 
     def _joined(self, lost: Position | None) -> None:
         """Tell all connections of lost events if no entry tells of them."""
@@ -256,18 +256,18 @@ class Hub:
         self._asked_at = time.monotonic()
         telling = asyncio.ensure_future(self._teller.write_entries(entries))
         try:
-            await self._look_ahead(telling, entries[-1][0])
+            await self._end_revoked_early(telling, entries[-1][0])
         finally:
             if not telling.done():
                 telling.cancel()
         await telling
         self.written = self.position
 
-    async def _look_ahead(self, telling: asyncio.Future[None], place: Position) -> None:
+    async def _end_revoked_early(self, telling: asyncio.Future[None], place: Position) -> None:
         """While a batch waits, end connections that later entries revoke."""
         while not (await asyncio.wait([telling], timeout=LOOK_SECONDS))[0]:
             try:
-                entries = await self._log.ahead(place)
+                entries = await self._log.peek(place)
             except OUTAGES_OF_REDIS:
                 continue  # the next read reports it
             if entries:

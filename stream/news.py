@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from items.visibility import public_post, visible
-from relations.rules import followees, is_wanted_at_home, known_tags, tag_follows, unlisted
+from relations.rules import followees, is_wanted_at_home, known_tags, not_in_exclusive_list, tag_follows
 from storage.connections import fetch, id_array
 from storage.events import (
     Edited,
@@ -65,7 +65,7 @@ AUDIENCE = f"""
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
-        {unlisted("connected.reader", "i.sender_id")}
+        {not_in_exclusive_list("connected.reader", "i.sender_id")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
     WHERE {shown("connected.reader", LIST.wanted)}
     UNION ALL

@@ -18,7 +18,7 @@ from django.http import HttpResponseBase
 from stream.api import Admission, Answer
 from stream.connections import AGAIN, FAILED, GONE, REFUSED, OpenConnection
 from stream.hub import Hub, StoppingError
-from web.content_type import readable
+from web.content_type import without_bad_charset
 from web.rest import OUTAGES
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ END_SECONDS = 1.0
 def request_of(scope: Message) -> ASGIRequest:
     """The request that opens a connection, as Django's request without a body."""
     headers = [
-        (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
+        (name, without_bad_charset(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
     ]
     is_socket = scope["type"] == "websocket"
@@ -60,7 +60,7 @@ async def respond(send: Send, response: HttpResponseBase, kind: str = "http.resp
     await send({"type": f"{kind}.body", "body": response.content})  # type: ignore[attr-defined]
 
 
-async def converse(
+async def serve_socket(
     hub: Hub,
     opened: HttpResponseBase | tuple[OpenConnection, Admission],
     scope: Message,

@@ -15,9 +15,9 @@ from django import db
 from runtime import metrics
 from storage.events import Entry, Gap, Position
 from storage.postgresql import bound_thread_long
-from stream.attempts import Attempts, Rest
+from stream.attempts import Attempts, FailurePause
 from stream.connections import AGAIN, OpenConnection
-from stream.dialects import Dialect, Hearer, Message
+from stream.dialects import Dialect, ListenerProtocol, Message
 from stream.threads import in_thread
 from web.rest import OUTAGES
 
@@ -36,14 +36,14 @@ class Writer:
 
     def __init__(self, connections: set[OpenConnection]) -> None:
         self._connections = connections
-        self._rests: dict[Dialect, Rest] = {}
+        self._rests: dict[Dialect, FailurePause] = {}
         """The pause of each dialect whose last batch failed."""
         self._threads = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
 
     @property
     def is_well(self) -> bool:
         """Whether no dialect failed lately."""
-        return not any(rest.is_unwell for rest in self._rests.values())
+        return not any(rest.has_failed_recently for rest in self._rests.values())
 
     def stop(self) -> None:
         """Stop the threads."""
@@ -52,24 +52,24 @@ class Writer:
     async def write_entries(self, entries: list[Entry]) -> None:
         """Write a batch to all connections."""
         groups = _by_dialect(self._connections)
-        await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
+        await asyncio.gather(*(self._write_batch(dialect, some, entries) for dialect, some in groups.items()))
 
     def write_loss(self, upto: Position) -> None:
         """Tell all connections that events up to here may be lost."""
         for dialect, some in _by_dialect(self._connections).items():
-            _lose(dialect, some, upto)
+            _report_loss(dialect, some, upto)
 
     def write_missed(self, upto: Position) -> None:
         """After a dialect's pause, tell its connections of skipped events."""
         for dialect, rest in self._rests.items():
             if rest.has_missed and rest.is_over:
                 rest.has_missed = False
-                _lose(dialect, self._of(dialect), upto)
+                _report_loss(dialect, self._of_dialect(dialect), upto)
 
-    def _of(self, dialect: Dialect) -> list[OpenConnection]:
+    def _of_dialect(self, dialect: Dialect) -> list[OpenConnection]:
         return [each for each in self._connections if each.dialect == dialect]
 
-    async def _tell(self, dialect: Dialect, connections: list[OpenConnection], entries: list[Entry]) -> None:
+    async def _write_batch(self, dialect: Dialect, connections: list[OpenConnection], entries: list[Entry]) -> None:
         """Write a batch to a dialect's connections.
 
         After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and its
@@ -99,7 +99,7 @@ class Writer:
                 attempts.succeeded()
                 self._succeeded(dialect, upto)
                 if dialect.reset is None and any(isinstance(event, Gap) for _, event in entries):
-                    _lose(dialect, connections, upto)
+                    _report_loss(dialect, connections, upto)
                 _deliver(connections, messages)
                 return
 
@@ -110,15 +110,15 @@ class Writer:
             return False
 
     def _failed(self, dialect: Dialect, connections: list[OpenConnection], upto: Position, error: Exception) -> None:
-        if self._rests.setdefault(dialect, Rest()).failed():
+        if self._rests.setdefault(dialect, FailurePause()).failed():
             logger.error("messages for %r failed. Their clients load the page again", dialect.name, exc_info=error)
         metrics.stream_failures.labels(dialect.name).inc()
-        _lose(dialect, connections, upto)
+        _report_loss(dialect, connections, upto)
 
     def _succeeded(self, dialect: Dialect, upto: Position) -> None:
         rest = self._rests.pop(dialect, None)
         if rest is not None and rest.has_missed:
-            _lose(dialect, self._of(dialect), upto)
+            _report_loss(dialect, self._of_dialect(dialect), upto)
 
 
 def _is_answered() -> bool:
@@ -133,7 +133,7 @@ def _by_dialect(connections: Iterable[OpenConnection]) -> dict[Dialect, list[Ope
     return found
 
 
-def _lose(dialect: Dialect, connections: list[OpenConnection], upto: Position) -> None:
+def _report_loss(dialect: Dialect, connections: list[OpenConnection], upto: Position) -> None:
     """Tell connections that events may be lost.
 
     Those whose dialect has no such message end within `SPREAD_SECONDS`.
@@ -147,7 +147,7 @@ def _lose(dialect: Dialect, connections: list[OpenConnection], upto: Position) -
 
 
 def _deliver(connections: Iterable[OpenConnection], messages: Iterable[Message]) -> None:
-    by_hearer: dict[Hearer, list[OpenConnection]] = {}
+    by_hearer: dict[ListenerProtocol, list[OpenConnection]] = {}
     for connection in connections:
         by_hearer.setdefault(connection.listener, []).append(connection)
     for hearer, position, data in messages:

@@ -3,7 +3,7 @@ from storage.window import INFINITY
 from timeline.fold import FOLDED, REACH, folds_among
 from timeline.home import HomePage, home_page
 from timeline.lists import list_page
-from timeline.pull import around
+from timeline.pull import entries_around
 from timeline.senders import Scope
 from timeline.truth import verify_ids
 
@@ -17,7 +17,7 @@ def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: i
     The next page upward starts at `last_id`. None at the end.
     """
     scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
-    entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)
+    entries = entries_around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)
     above = [item_id for item_id, _ in reversed(entries) if item_id > min_id]
     scanned = above[:SCAN]
     if not scanned:

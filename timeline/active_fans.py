@@ -99,7 +99,7 @@ def members(big_v_id: int, shards: list[int], generation: int | None) -> list[in
     return [int(member) for reply in replies for member in reply if member.isdigit()]
 
 
-def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
+def fans_by_shard(big_v_id: int, push_level: int) -> dict[int, list[int]]:
     """The active fans by shard, read from PostgreSQL."""
     by_shard: dict[int, list[int]] = defaultdict(list)
     for (follower_id,) in fetch(FANS, [big_v_id, push_level]):
@@ -119,7 +119,7 @@ def build(big_v_id: int) -> bool:
     push_level, _, generation = policy.current()
     if generation is None:
         return False
-    for shard, followers in known(big_v_id, push_level).items():
+    for shard, followers in fans_by_shard(big_v_id, push_level).items():
         for first in range(0, len(followers), PART):
             pipelined(client, [("EVALSHA", ADD, 1, names[shard], *followers[first : first + PART])])
     return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, _mark(generation)) for key in names]))

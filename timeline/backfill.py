@@ -75,7 +75,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
         # Tails pulled below the floor lack items that the sender has published again since.
         pipelined(client, [Tail(follower).drop() for follower, _ in followers])
         pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
-        pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])
+        pipelined(client, [Inbox(follower).trim(cap_of(level)) for follower, level in followers])
         done += len(followers)
         until = Now() + LEASE
         if not running.update(position=followers[-1][0], done=done, sweep_at=until, leased_until=until, last_error=""):

@@ -109,7 +109,7 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
             yield from sorted(suspects.intersection(_differences(part)), key=str)
 
 
-def sampled(*, count: int, seconds: float) -> list[Difference]:
+def sample_differences(*, count: int, seconds: float) -> list[Difference]:
     """Check random readers' windows, for at most `seconds`."""
     until = time.monotonic() + seconds
     found: list[Difference] = []
@@ -144,7 +144,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
     pending = {row[0] for row in fetch(PENDING)}
     commands: list[Command] = []
     for reader in readers:
-        commands += [_whole(Inbox(reader.user_id).key), _whole(Outbox(reader.user_id).key)]
+        commands += [_read_whole(Inbox(reader.user_id).key), _read_whole(Outbox(reader.user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
     for place, reader in enumerate(readers):
         user_id, big_vs = reader.user_id, reader.big_vs
@@ -162,7 +162,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
             yield from _compare(Inbox(user_id).key, inbox, shown)
     for first in range(0, len(tags), PART):
         part = [(tag, epoch, Outbox(source_of(tag=tag_id)).key) for tag_id, tag, epoch in tags[first : first + PART]]
-        replies = pipelined(feeds_for_tasks(), [_whole(key) for _, _, key in part])
+        replies = pipelined(feeds_for_tasks(), [_read_whole(key) for _, _, key in part])
         for (tag, epoch, key), reply in zip(part, replies, strict=True):
             outbox = _content(reply)
             if outbox and outbox.is_used and outbox.epoch == epoch:
@@ -183,7 +183,7 @@ def _compare(key: str, window: WindowContent, expected: set[int]) -> Iterator[Di
         yield Difference(key, "extra", tuple(sorted(extra, reverse=True)))
 
 
-def _whole(key: str) -> Command:
+def _read_whole(key: str) -> Command:
     return ("EVALSHA", WHOLE, 1, key)
 
 

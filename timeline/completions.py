@@ -20,7 +20,7 @@ LAST = "(SELECT last_value FROM timeline_completions), pg_backend_pid()"
 _seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
-def have_moved(last: int, process: int) -> bool:
+def may_have_completed(last: int, process: int) -> bool:
     """Whether a delivery may have been completed since the last call. Takes the columns of `LAST`."""
     session = connection.connection
     before = _seen.get(session)

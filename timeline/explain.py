@@ -9,16 +9,16 @@ from django.utils.translation import gettext_lazy
 from accounts.models import User
 from relations import rules
 from storage.connections import count_asked, fetch
-from storage.window import only_looking
+from storage.window import without_renewal
 from timeline.fold import FOLDED
 from timeline.home import HomeWalk
 from timeline.models import Delivery
-from timeline.rules import followed_tags_of_post, holds, kinds, original_shown, reposts_wanted
+from timeline.rules import followed_tags_of_post, kind_conditions, original_shown, presence_conditions, reposts_wanted
 from timeline.senders import TAGGED, Scope
-from timeline.truth import Missed
+from timeline.truth import MissReason
 
 SENTENCES = {
-    **dict(Missed.choices),
+    **dict(MissReason.choices),
     "windows": gettext_lazy("The windows serve the whole page."),
     "shown": gettext_lazy("The reader sees it at home."),
     "not_shown": gettext_lazy("The reader doesn't see it at home."),
@@ -43,19 +43,19 @@ REASONS = {"own": gettext_lazy("their own post"), "following": gettext_lazy("fol
 """Why a reader sees an item at home, but for its hashtag."""
 OF_OTHERS = {
     "not_followed": rules.follows(rules.READER, "i.sender_id"),
-    **rules.wanted_at_home(rules.READER, "i.sender_id"),
+    **rules.wanted_at_home_conditions(rules.READER, "i.sender_id"),
     "reposts_left_out": reposts_wanted(),
-    **holds(),
+    **presence_conditions(),
 }
 CONDITIONS = {
-    **kinds(),
+    **kind_conditions(),
     "original": original_shown("i"),
     **{name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()},
 }
-OF_TAGGED = {"inactive", *rules.wanted_at_home("", "")}
+OF_TAGGED = {"inactive", *rules.wanted_at_home_conditions("", "")}
 """The conditions that also hide an item found by a hashtag alone (rules.welcome)."""
 VERDICT = f"""
-    {TAGGED.with_tags_alone()}
+    {TAGGED.with_tags_clause()}
     SELECT s.username, ARRAY[{", ".join(CONDITIONS.values())}], {followed_tags_of_post("i.id")} IS NOT NULL
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = %(item)s
 """
@@ -94,7 +94,7 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Expla
 
 def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[HomeWalk, list[str], dict[str, Any]]:
     begin = time.perf_counter()
-    with count_asked() as asked, only_looking():
+    with count_asked() as asked, without_renewal():
         walk = HomeWalk.of(reader, Scope.home_of(reader), limit, last_id)
         walk.fill()
     facts = {

@@ -18,7 +18,7 @@ from accounts.models import Level
 from items.models import Item, Status, Visibility
 from items.visibility import for_others
 from relations import rules
-from relations.followers import FIRST_PART, PART, FollowerPart, follower_parts, part_of
+from relations.followers import FIRST_PART, PART, FollowerPart, follower_part_query, follower_parts
 from runtime import metrics
 from storage import keys
 from storage.connections import (
@@ -48,7 +48,7 @@ INSERT = """
 # claim, including the sender. It may wait for a transaction that publishes the item again, so it takes only the
 # revision of its snapshot.
 FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
-FIRST = part_of(
+FIRST = follower_part_query(
     "s.id",
     after="0",
     last=str(NO_BOUND),
@@ -145,7 +145,7 @@ class Claim(NamedTuple):
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
-def deliver_anew(*, item: Item, again: bool) -> None:
+def create_delivery(*, item: Item, again: bool) -> None:
     """Write the item's delivery row in the publishing transaction, and enqueue its fan-out on commit.
 
     An item published again waits `AGAIN_AFTER` for the sweeper instead.
@@ -173,7 +173,7 @@ def fan_out(item_id: int) -> bool:
 
 
 def _claim(item_id: int) -> Claim | None:
-    params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER, "few": _few()}
+    params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER, "few": _small_follower_count()}
     rows = fetch(CLAIM, params)
     if not rows:
         return None
@@ -182,7 +182,7 @@ def _claim(item_id: int) -> Claim | None:
     return Claim(FanOutWork(item_id, *work), level, followers, ranges, tags, first)
 
 
-def _few() -> int:
+def _small_follower_count() -> int:
     """The follower count up to which one attempt delivers to all. Half a range, because the count may lag."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
@@ -209,7 +209,7 @@ def _deliver_to_self(claim: Claim) -> None:
     if work.is_big_v:
         client, window = feeds_for_tasks(), outbox.Outbox(work.sender_id)
         refused = deliver(client, work.entry, [window.key], [settings.OUTBOX_CAP])
-        pipelined(client, [window.keep()])
+        pipelined(client, [window.renew_ttl()])
         if refused:  # it may have been lost
             outbox.begin(work.sender_id)
 
@@ -242,7 +242,7 @@ def _to_followers(claim: Claim) -> bool:
                 return True
         active_fans.build.delay(work.sender_id)
     highs = []
-    if claim.followers > _few():
+    if claim.followers > _small_follower_count():
         highs = [row[0] for row in fetch(BOUNDARIES, [work.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
@@ -302,7 +302,7 @@ def fan_out_range(range_id: int) -> bool:
         push_level=current.push_level,
         generation=current.generation,
     )
-    if not work.attempt(is_counted=False).run(lambda: _serve(work, part)):
+    if not work.attempt(is_counted=False).run(lambda: _deliver_part(work, part)):
         return False
     with transaction.atomic():
         locked = Delivery.objects.select_for_update().filter(pk=delivery.pk, revision=work.revision)
@@ -313,7 +313,7 @@ def fan_out_range(range_id: int) -> bool:
     return True
 
 
-def _serve(work: FanOutWork, part: DeliveryRange) -> bool:
+def _deliver_part(work: FanOutWork, part: DeliveryRange) -> bool:
     if not work.to_followers:
         return True
     if part.shard is None:
@@ -321,7 +321,7 @@ def _serve(work: FanOutWork, part: DeliveryRange) -> bool:
         return True
     fans = active_fans.members(work.sender_id, [part.shard], work.generation)
     if fans is None:  # the shard was lost since the work was split
-        fans = active_fans.known(work.sender_id, work.push_level).get(part.shard, [])
+        fans = active_fans.fans_by_shard(work.sender_id, work.push_level).get(part.shard, [])
     _deliver_to_fans(work, fans)
     return True
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from items.hydrate import WIDTH, OwnColumns
 from storage.connections import fetch, id_array
-from timeline.pull import AROUND, HomeCandidate, around
+from timeline.pull import AROUND, HomeCandidate, entries_around
 from timeline.senders import Scope, Statement
 from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, VerifiedItem, described
 
@@ -46,7 +46,7 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
     """Map each repost among `count` entries below an id to the number of others folded into it, or `FOLDED`."""
-    return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
+    return _of_page(entries_around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
@@ -99,7 +99,7 @@ def count_new(scope: Scope, candidates: Sequence[HomeCandidate]) -> int:
     if not reposts:
         return sum(one.is_shown for one in candidates)
     entries = [(one.item_id, one.repost_of) for one in candidates]
-    below = around(scope, last_id=entries[-1][0], above=0, below=REACH)
+    below = entries_around(scope, last_id=entries[-1][0], above=0, below=REACH)
     found = folds_among([*entries, *below])
     own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": scope.reader_id})}
     return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)

@@ -31,9 +31,9 @@ from timeline.fold import FOLDED, count_new, folds, folds_and_originals
 from timeline.inbox import Inbox, Tail, deepen
 from timeline.outbox import Outbox
 from timeline.pull import PulledItem, pull_above, pull_below, pull_bodies
-from timeline.reading import Reading, are_too_many, expire_hint, hint_of, read_windows, set_hint
+from timeline.reading import Reading, expire_hint, is_pull_cheaper, read_hint, read_windows, set_hint
 from timeline.senders import Scope
-from timeline.truth import MAYBE, POSTS, Missed, Truth, VerifiedItem, expected, fetch_items, verify, verify_ids
+from timeline.truth import MAYBE, POSTS, MissReason, Truth, VerifiedItem, expected, fetch_items, verify, verify_ids
 
 SLACK = 1
 """Extra candidates to verify. This many may fail before the page needs a second round."""
@@ -67,7 +67,7 @@ class Findings:
     """The last answer of timeline.truth, if the page read windows."""
     sources: set[str] = field(default_factory=set)
     """What served the page, for the header X-Feed-Source."""
-    missed: Missed | None = None
+    missed: MissReason | None = None
     """Why the windows did not suffice."""
     hinted: set[int] | None = None
     """The outboxes that were read because the hint in Redis named them."""
@@ -145,11 +145,11 @@ class HomeWalk:
                     if not self.fill_from_windows():
                         break
             except FeedsUnavailableError:
-                findings.missed = Missed.REDIS
+                findings.missed = MissReason.REDIS
         else:
-            findings.missed = Missed.FEW if self.reader.level else Missed.DORMANT
+            findings.missed = MissReason.FEW if self.reader.level else MissReason.DORMANT
         if not self.is_done:
-            findings.missed = findings.missed or Missed.FLOOR
+            findings.missed = findings.missed or MissReason.FLOOR
             self.fill_from_sql()
 
     # --- From the windows ----------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class HomeWalk:
             return False
         hidden = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_hidden]
         if len(hidden) > len(ids) // 2:
-            self.findings.missed = Missed.HIDDEN
+            self.findings.missed = MissReason.HIDDEN
             self.findings.hides_entries = sum(row.is_entry for row in hidden) > len(hidden) // 2
             return False
         return True
@@ -197,10 +197,10 @@ class HomeWalk:
         if truth:
             sources: Collection[int] = truth.outboxes
         else:
-            findings.hinted = hint_of(reader.pk) if self.scope.has_tags or expected.merges(reader) else None
+            findings.hinted = read_hint(reader.pk) if self.scope.has_tags or expected.merges(reader) else None
             sources = findings.hinted or ()
-        if are_too_many(sources, reader):
-            findings.missed = Missed.OUTBOXES
+        if is_pull_cheaper(sources, reader):
+            findings.missed = MissReason.OUTBOXES
             if not truth:
                 findings.commands.append(expire_hint(reader.pk))
             return None
@@ -231,8 +231,8 @@ class HomeWalk:
             return None
         findings.is_shallow = read.is_shallow(truth)
         if read.inbox.epoch == truth.epoch and not read.is_current(truth):
-            if are_too_many(truth.outboxes, self.reader):
-                findings.missed = Missed.OUTBOXES
+            if is_pull_cheaper(truth.outboxes, self.reader):
+                findings.missed = MissReason.OUTBOXES
                 return None
             # `newest`: of two items published since, the windows may hold only the second.
             reading = read_windows(
@@ -248,7 +248,7 @@ class HomeWalk:
         missing = reading.missing(self.scope.reader_id, truth)
         findings.missing += missing
         if missing or not reading.is_whole(truth):
-            findings.missed = Missed.MISSING
+            findings.missed = MissReason.MISSING
             return None
         if reading.token:
             findings.tail_token, findings.inbox_floor = reading.token, reading.inbox.floor

@@ -36,7 +36,7 @@ from storage.window import (
     RUN,
     Entry,
     Slice,
-    scored,
+    scores_and_members,
     to_entries,
     to_number,
     to_score,
@@ -149,7 +149,7 @@ class Inbox(BuiltWindow):
 
         Replies 0 for an invalid `token`.
         """
-        return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
+        return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scores_and_members(entries))
 
 
 class Tail:
@@ -158,7 +158,7 @@ class Tail:
     It never lacks a later item:
     - A delivery at or below the inbox's floor is refused and drops the tail. The floor only rises until the inbox is
       rebuilt, and `materialise` drops the tail before that.
-    - It is written only if the mark of `reading` is still there, set before the inbox was read. So no inbox with a
+    - It is written only if the mark of `read_command` is still there, set before the inbox was read. So no inbox with a
       lower floor can be built unnoticed.
     """
 
@@ -170,7 +170,7 @@ class Tail:
     def __init__(self, user_id: int) -> None:
         self.key = keys.tail(user_id)
 
-    def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
+    def read_command(self, last_id: int, count: int, epoch: int, token: str) -> Command:
         """Read `count` entries below `last_id`, of this epoch or of any (0).
 
         If the tail is missing or too short, mark that `token` will pull it.
@@ -179,7 +179,7 @@ class Tail:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int) -> Slice | None:
-        """Parse the reply to `reading`. None if the tail must be pulled."""
+        """Parse the reply to `read_command`. None if the tail must be pulled."""
         if reply is None:
             return None
         floor = to_score(reply[0])
@@ -190,7 +190,18 @@ class Tail:
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
         """Write the entries below `top`, unless something was delivered there."""
         below = (entry for entry in entries if entry.item_id < top)
-        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
+        return (
+            "EVALSHA",
+            COMPLETE_TAIL,
+            1,
+            self.key,
+            token,
+            epoch,
+            floor,
+            top,
+            self.TTL_SECONDS,
+            *scores_and_members(below),
+        )
 
     def drop(self) -> Command:
         """Delete the tail."""

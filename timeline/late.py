@@ -24,7 +24,7 @@ def _late(feed: Feed) -> str:
         is_shown = (
             f"({is_shown} OR {followed_tags_of_post('i.id')} IS NOT NULL AND {welcome('i.sender_id', 's.is_active')})"
         )
-    return f"""{feed.with_tags_alone()}
+    return f"""{feed.with_tags_clause()}
         SELECT i.id FROM (
             SELECT id FROM items_item
             WHERE published_at > to_timestamp(%(since)s / 1000.0) AND published_at IS NOT NULL

@@ -30,7 +30,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
         "is_first": last_id is None,
         "since_id": page.items[0].id if page.items else "",
         "at": now,
-    } | _asking(listed.id)
+    } | _poll_context(listed.id)
     part = "timeline/_list_beginning.html" if last_id is None else "items/_more.html"
     return show(request, "timeline/list.html", context, part=part)
 
@@ -45,11 +45,11 @@ def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     told = {"count": count, "capped": capped, "since_id": since_id or "", "at": at or ""}
-    context = {"list": listed} | told | _asking(listed.id)
+    context = {"list": listed} | told | _poll_context(listed.id)
     return show(request, "timeline/_news.html", context)
 
 
-def _asking(list_id: int) -> dict[str, object]:
+def _poll_context(list_id: int) -> dict[str, object]:
     return {
         "of": reverse("list", args=[list_id]),
         "asks": reverse("list-news", args=[list_id]),

@@ -54,7 +54,7 @@ class ReadingState(NamedTuple):
     """The reader's newest held posts, which are not part of home."""
 
 
-class Offer(NamedTuple):
+class ResumeOffer(NamedTuple):
     """An offer to continue where the reader left off."""
 
     last_id: int
@@ -80,12 +80,12 @@ def forget_position(*, reader: User) -> None:
     fetch(FORGET, {"reader": reader.pk})
 
 
-def offer_of(reader: User, state: ReadingState) -> Offer | None:
+def offer_of(reader: User, state: ReadingState) -> ResumeOffer | None:
     """The offer to continue where the last visit ended. None if less than a page lies in between."""
     if state.left_id is None:
         return None
     between, capped = new_count(reader, since_id=state.left_id)
-    return Offer(state.left_id + 1, between, capped) if between >= PAGE else None
+    return ResumeOffer(state.left_id + 1, between, capped) if between >= PAGE else None
 
 
 def _params(reader: User) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _heads(condition: str, order: str = "DESC") -> str:
     )
 
 
-def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
+def _first_entries(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
     """SQL for the first `count` entries, from the streams whose heads are the first `count` present ones.
 
     Other streams cannot have any of them.
@@ -134,7 +134,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
 
     IS NOT TRUE makes PostgreSQL look ids up in a hash.
     """
-    reached = _reached(heads, held, condition, count, order)
+    reached = _first_entries(heads, held, condition, count, order)
     if not feed.tags:
         return reached
     return f"""
@@ -158,7 +158,7 @@ def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
 
 def _pulled(feed: Feed, held: str, condition: str) -> str:
     return f"""
-    {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
+    {feed.tags_cte()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
     pulled AS MATERIALIZED ({_entries(feed, "heads", held, condition, "%(count)s")})
     """
@@ -210,7 +210,7 @@ def _pull_above(feed: Feed) -> str:
     entries.
     """
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
-    tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
+    tags = feed.tags_cte("AND NOT (SELECT are_enough FROM posts)")
     return f"""
     WITH senders AS MATERIALIZED ({feed.senders}),
     posts AS MATERIALIZED (
@@ -236,7 +236,7 @@ PULL_ABOVE = statement(_pull_above)
 def _around(feed: Feed) -> str:
     held, from_it, below_it = stream_held(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
     return f"""
-    WITH {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
+    WITH {feed.tags_cte()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(below_it)}),
     feet AS MATERIALIZED (
         SELECT * FROM ({_heads(from_it, "ASC")}) foot WHERE %(last_id)s < {INFINITY}
@@ -261,7 +261,7 @@ def any_below(feed: Feed, head: str = "true") -> str:
     """
 
 
-class InWindow(NamedTuple):
+class WindowRow(NamedTuple):
     """A row of `PULL_WINDOW`."""
 
     epoch: int | None
@@ -271,7 +271,7 @@ class InWindow(NamedTuple):
     sender_id: int
 
 
-class Above(NamedTuple):
+class AboveRow(NamedTuple):
     """A row of `PULL_ABOVE`."""
 
     are_enough: bool
@@ -315,7 +315,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     floor).
     """
     params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
-    rows = fetch(PULL_WINDOW, params, into=InWindow._make)
+    rows = fetch(PULL_WINDOW, params, into=WindowRow._make)
     entries = [Entry(row.item_id, row.sender_id) for row in rows if row.item_id is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return (rows[0].epoch, rows[0].pushes), entries[:count], floor
@@ -339,13 +339,13 @@ def pull_below(scope: Scope, *, below: int, count: int) -> list[HomeCandidate]:
 
 def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[HomeCandidate] | None:
     """The newest `count` entries above an id. None, at less cost, if there are at least `enough` posts."""
-    rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
+    rows: list[AboveRow] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, AboveRow._make)
     if rows[0].are_enough:
         return None
     return [HomeCandidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
 
 
-def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
+def entries_around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
     """The `above` entries from `last_id` up and the `below` entries under it, each with the id of what it reposts."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

@@ -134,11 +134,11 @@ def read_windows(
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
     counts = [count, *[depth] * len(sources)]
-    commands = Window.readings(feeds(), [keys.inbox(reader_id), *map(outbox_key, sources)], top, counts)
+    commands = Window.read_commands(feeds(), [keys.inbox(reader_id), *map(outbox_key, sources)], top, counts)
     token = ""
     if before < INFINITY and not (sources or scope.has_tags or only_looks.get()) and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
-        commands.insert(0, Tail(reader_id).reading(before, count, epoch, token))
+        commands.insert(0, Tail(reader_id).read_command(before, count, epoch, token))
     with feeds_errors():
         replies = pipelined(feeds(), commands)
         tail = Tail.slice(replies.pop(0), count) if token else None
@@ -149,7 +149,7 @@ def read_windows(
     return Reading(before, count, inbox, by_source, tail, "" if tail else token)
 
 
-def hint_of(reader_id: int) -> set[int] | None:
+def read_hint(reader_id: int) -> set[int] | None:
     """The outboxes that the hint in Redis names. None without a hint. Raises FeedsUnavailableError."""
     try:
         with feeds_errors():
@@ -161,7 +161,7 @@ def hint_of(reader_id: int) -> set[int] | None:
     return {int(source) for source in reply.split(b",") if SOURCE.fullmatch(source)}
 
 
-def are_too_many(sources: Collection[int], reader: User) -> bool:
+def is_pull_cheaper(sources: Collection[int], reader: User) -> bool:
     """Whether a pull costs less than merging these outboxes."""
     probes = reader.following_count + reader.followed_tag_count
     return len(sources) > max(OUTBOXES_MOST, probes // FOLLOWEES_FOR_ONE)
@@ -172,7 +172,7 @@ def _read_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
     counts = [count] * len(deeper)
-    replies = pipelined(feeds(), Window.readings(feeds(), [*map(outbox_key, deeper)], before, counts))
+    replies = pipelined(feeds(), Window.read_commands(feeds(), [*map(outbox_key, deeper)], before, counts))
     outboxes.update(zip(deeper, Window.slices(replies, counts), strict=True))
 
 

@@ -25,21 +25,21 @@ from timeline.models import ReadingPosition
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
     """Queue a published item's fan-out in the publishing transaction. No timeline has replies or private mentions."""
     if item.reply_to_id is None and not item.is_private:
-        fanout.deliver_anew(item=item, again=again)
+        fanout.create_delivery(item=item, again=again)
 
 
 @receiver(item_imported)
 def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Queue an imported item's fan-out in the importing transaction."""
     if item.reply_to_id is None:
-        fanout.deliver_anew(item=item, again=False)
+        fanout.create_delivery(item=item, again=False)
 
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Queue a newly tagged item's fan-out in the editing transaction. The outbox may have forgotten the item."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
-        fanout.deliver_anew(item=item, again=True)
+        fanout.create_delivery(item=item, again=True)
 
 
 @receiver(item_published)

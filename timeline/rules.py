@@ -1,7 +1,7 @@
 """The rules of a reader's home as SQL, for the statements that fill windows, pull, verify and explain.
 
 Each item passes four checks:
-- It is of a **kind** that timelines hold (`kinds`).
+- It is of a **kind** that timelines hold (`kind_conditions`).
 - It **belongs** to the reader: their own, or from a followee wanted at home (`belongs`).
 - It is **present** now: its sender is active and, if it is for mutuals, follows back (`HELD`, no word of moderation).
 - If it is a repost, its original is **shown** (`original_shown`).
@@ -21,8 +21,8 @@ from items.visibility import for_mutuals, for_others, is_listed, is_no_reply, is
 from relations.rules import (
     READER,
     follows,
+    follows_without_reposts,
     is_wanted_at_home,
-    leaves_reposts_out,
     mutes,
 )
 
@@ -31,11 +31,11 @@ Wanted = Callable[[str, str], str]
 
 
 # --- One item --------------------------------------------------------------------------------------------
-def _all(conditions: dict[str, str]) -> str:
+def _join_conditions(conditions: dict[str, str]) -> str:
     return " AND ".join(conditions.values())
 
 
-def kinds(reader: str = READER) -> dict[str, str]:
+def kind_conditions(reader: str = READER) -> dict[str, str]:
     """SQL conditions on `i` to be in any home. Each key names what its condition excludes."""
     return {
         "status": is_published("i"),
@@ -47,14 +47,14 @@ def kinds(reader: str = READER) -> dict[str, str]:
 
 def reposts_wanted(reader: str = READER) -> str:
     """SQL condition: `i` is a post, or the reader wants its sender's reposts."""
-    return f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(reader, 'i.sender_id')})"
+    return f"(i.repost_of_id IS NULL OR NOT {follows_without_reposts(reader, 'i.sender_id')})"
 
 
 def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
     """SQL condition: `i` belongs to the reader, shown now or not."""
     sender = "i.sender_id"
     followed = f"{follows(reader, sender)} AND {wanted(reader, sender)} AND {reposts_wanted(reader)}"
-    return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
+    return f"{_join_conditions(kind_conditions(reader))} AND ({sender} = {reader} OR ({followed}))"
 
 
 def belongs_among(senders: str) -> str:
@@ -67,9 +67,9 @@ def belongs_among(senders: str) -> str:
     SELECT {READER}::bigint
     UNION ALL SELECT one.id FROM {known} WHERE {follows(READER, "one.id")} AND {is_wanted_at_home(READER, "one.id")}
     """
-    posts_only = f"SELECT one.id FROM {known} WHERE {leaves_reposts_out(READER, 'one.id')}"
+    posts_only = f"SELECT one.id FROM {known} WHERE {follows_without_reposts(READER, 'one.id')}"
     return f"""
-    {_all(kinds())} AND i.sender_id = ANY (ARRAY({circle}))
+    {_join_conditions(kind_conditions())} AND i.sender_id = ANY (ARRAY({circle}))
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only})))
     """
 
@@ -82,17 +82,17 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
     }
 
 
-def holds(reader: str = READER) -> dict[str, str]:
+def presence_conditions(reader: str = READER) -> dict[str, str]:
     """SQL conditions for `i` to be present now. Each key names what its condition excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
-def held(reader: str = READER) -> str:
+def is_present(reader: str = READER) -> str:
     """SQL condition: `i`, which belongs, is present now."""
-    return f"(i.sender_id = {reader} OR {_all(holds(reader))})"
+    return f"(i.sender_id = {reader} OR {_join_conditions(presence_conditions(reader))})"
 
 
-HELD = held()
+HELD = is_present()
 
 
 def original_shown(entry: str, reader: str = READER) -> str:
@@ -102,7 +102,7 @@ def original_shown(entry: str, reader: str = READER) -> str:
 
 def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
     """SQL condition: `i` belongs and is shown now."""
-    return f"{belongs(reader, wanted)} AND ({held(reader)} AND {original_shown('i', reader)})"
+    return f"{belongs(reader, wanted)} AND ({is_present(reader)} AND {original_shown('i', reader)})"
 
 
 # --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
@@ -142,4 +142,4 @@ def stream_belongs(wanted: Wanted) -> str:
 def stream_held(wanted: Wanted) -> str:
     """SQL condition: the items of a `stream` belong to the reader and are present now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
-    return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"
+    return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_join_conditions(conditions)})"

@@ -47,11 +47,11 @@ class Feed(NamedTuple):
     tags: str = ""
     """A query of the followed hashtags, as (id, name, epoch). It ends with a condition. Empty if there are none."""
 
-    def with_tags(self, also: str = "") -> str:
+    def tags_cte(self, also: str = "") -> str:
         """SQL of the CTE `tags`, to put before other CTEs. "" without hashtags. `also`: a further condition."""
         return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
 
-    def with_tags_alone(self) -> str:
+    def with_tags_clause(self) -> str:
         """SQL of a WITH clause that has only the CTE `tags`. "" without hashtags."""
         return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 

@@ -15,7 +15,7 @@ def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():
         cap = cap_of(level)
-        commands += [Inbox(user_id).settle(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
+        commands += [Inbox(user_id).trim(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
         if cap:
             commands += [set_hint(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
     try:

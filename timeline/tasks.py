@@ -25,4 +25,4 @@ def sweep() -> None:
 def check_sample() -> None:
     """Compare random readers' windows with PostgreSQL."""
     with suppress(FeedsUnavailableError):  # no page uses windows that do not answer
-        check.sampled(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)
+        check.sample_differences(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)

@@ -37,7 +37,7 @@ POSTS, MAYBE, NOTHING = 2, 1, 0
 NOT_ASKED = "NULL"
 
 
-def older(feed: Feed) -> str:
+def older_items_sql(feed: Feed) -> str:
     """SQL that says which kind of items is below the parameter `below`: `POSTS`, `MAYBE` or `NOTHING`.
 
     Statements that do not ask use `NOT_ASKED`, which costs nothing.
@@ -48,15 +48,17 @@ def older(feed: Feed) -> str:
     return f"CASE WHEN {post} THEN {POSTS} WHEN {entry} THEN {MAYBE} ELSE {NOTHING} END"
 
 
-def _verdict(feed: Feed, belongs: str, original_shown: str, welcome: str, older: str = NOT_ASKED) -> str:
+def _verdict_columns(feed: Feed, belongs: str, original_shown: str, welcome: str, older: str = NOT_ASKED) -> str:
     """The SQL columns behind those of the item: the arguments of `VerifiedItem.of`."""
     columns = f"{belongs}, {HELD}, {original_shown}, {is_published('i')}, {older}"
     return f"{columns}, {followed_tags_of_post('i.id')}, {welcome}" if feed.tags else columns
 
 
 def _describe(feed: Feed) -> str:
-    verdict = _verdict(feed, belongs(wanted=feed.wanted), original_shown("i"), welcome("i.sender_id", "s.is_active"))
-    return f"""{feed.with_tags_alone()}
+    verdict = _verdict_columns(
+        feed, belongs(wanted=feed.wanted), original_shown("i"), welcome("i.sender_id", "s.is_active")
+    )
+    return f"""{feed.with_tags_clause()}
     SELECT {COLUMNS}, {verdict} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """
@@ -73,7 +75,7 @@ def _verify_ids(feed: Feed) -> str:
         sender = "CROSS JOIN LATERAL (SELECT is_active FROM accounts_user WHERE id = i.sender_id OFFSET 0) s"
         is_shown = f"CASE WHEN {is_entry} THEN {is_shown} ELSE {welcome('i.sender_id', 's.is_active')} END"
         is_entry = f"({is_entry} OR {followed_tags_of_post('i.id')} IS NOT NULL)"
-    return f"""{feed.with_tags_alone()}
+    return f"""{feed.with_tags_clause()}
     SELECT i.id, i.repost_of_id, {is_shown} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id {sender}
     WHERE {is_entry} ORDER BY i.id DESC
@@ -119,7 +121,7 @@ class VerifiedItem(NamedTuple):
         tags: Sequence[str] | None = None,
         is_welcome: bool = False,
     ) -> Self:
-        """Judge an item by the columns of `_verdict`. `is_welcome`: whether hashtags alone let the reader see it."""
+        """Judge an item by the columns of `_verdict_columns`. `is_welcome`: hashtags alone let the reader see it."""
         is_by_sender = belongs and is_held
         is_shown = has_shown_original is True if is_by_sender else is_welcome and tags is not None
         return cls(
@@ -141,7 +143,7 @@ class VerifiedItem(NamedTuple):
 
 
 VERDICT, TAG_COLUMNS = 5, 2
-"""Columns of `_verdict`, and those about hashtags at its end, which only readers who follow hashtags have."""
+"""Columns of `_verdict_columns`, and those about hashtags at its end, which only readers who follow hashtags have."""
 
 
 def described(row: Sequence[Any]) -> VerifiedItem:
@@ -202,8 +204,8 @@ TAGS = """,
         ARRAY(SELECT tags.name FROM tags ORDER BY tags.id)"""
 
 
-def _about(feed: Feed) -> str:
-    """SQL for what PostgreSQL knows about the reader: a row of `_About`.
+def _reader_facts_query(feed: Feed) -> str:
+    """SQL for what PostgreSQL knows about the reader: a row of `_ReaderFactsRow`.
 
     OFFSET 0 makes PostgreSQL compute the subquery's columns once.
     """
@@ -222,7 +224,7 @@ def _about(feed: Feed) -> str:
 """
 
 
-class _About(NamedTuple):
+class _ReaderFactsRow(NamedTuple):
     """What PostgreSQL knows about the reader. The last two columns exist only if the reader follows hashtags."""
 
     level: int
@@ -250,24 +252,24 @@ IDS, SENDERS = (f"(%({known})s::bigint[] || (SELECT {known} FROM pending))" for 
 
 def _verify(feed: Feed, older: str) -> str:
     # Only posts are known to be shown: a repost's original is read later.
-    verdict = _verdict(
+    verdict = _verdict_columns(
         feed, belongs_among(SENDERS), "CASE WHEN i.repost_of_id IS NULL THEN true END", welcome_among(SENDERS), older
     )
     width = MET + VERDICT + (TAG_COLUMNS if feed.tags else 0)
-    about = len(_About._fields) - (0 if feed.tags else TAG_COLUMNS)
+    about = len(_ReaderFactsRow._fields) - (0 if feed.tags else TAG_COLUMNS)
     return f"""
-    WITH {feed.with_tags()}pending AS MATERIALIZED ({_pending(feed)})
+    WITH {feed.tags_cte()}pending AS MATERIALIZED ({_pending(feed)})
     SELECT {columns_of("i", "s")}, {verdict}, {_nulls(about)}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
-    UNION ALL SELECT {_nulls(width)}, about.* FROM ({_about(feed)}) about
+    UNION ALL SELECT {_nulls(width)}, about.* FROM ({_reader_facts_query(feed)}) about
     """
 
 
-VERIFY, VERIFY_LAST = _verify(HOME, NOT_ASKED), _verify(HOME, older(HOME))
-VERIFY_TAGGED, VERIFY_TAGGED_LAST = _verify(TAGGED, NOT_ASKED), _verify(TAGGED, older(TAGGED))
+VERIFY, VERIFY_LAST = _verify(HOME, NOT_ASKED), _verify(HOME, older_items_sql(HOME))
+VERIFY_TAGGED, VERIFY_TAGGED_LAST = _verify(TAGGED, NOT_ASKED), _verify(TAGGED, older_items_sql(TAGGED))
 
 
-class Missed(models.TextChoices):
+class MissReason(models.TextChoices):
     """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`.
 
     A new name needs a line in docs/metrics.md.
@@ -362,11 +364,11 @@ class Truth:
         return self.has_inbox and self.epoch is not None
 
     @property
-    def why_no_windows(self) -> Missed:
+    def why_no_windows(self) -> MissReason:
         """The reason if `has_windows` is false."""
         if self.has_inbox:
-            return Missed.MISSING
-        return Missed.FEW if self.level else Missed.DORMANT
+            return MissReason.MISSING
+        return MissReason.FEW if self.level else MissReason.DORMANT
 
 
 def verify(
@@ -393,7 +395,7 @@ def verify(
     rows = {}
     for row in fetch(query, params):
         if (item_id := id_of(row)) is None:
-            about = _About(*row[end:])
+            about = _ReaderFactsRow(*row[end:])
         else:
             rows[item_id] = VerifiedItem.of(ItemRow.without_original(row), *row[MET:end])
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
@@ -411,7 +413,7 @@ def verify(
         tags=tags,
         pending_bound=about.pending_bound,
         newest=about.newest or 0,
-        has_moved=completions.have_moved(about.last, about.process),
+        has_moved=completions.may_have_completed(about.last, about.process),
         rows=rows,
         pending=rows.keys() & (about.pending or ()),
     )

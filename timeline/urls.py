@@ -17,5 +17,5 @@ urlpatterns = [
     path("welcome", views.welcome, name="welcome"),
     path("welcome/people", views.welcome_people, name="welcome-people"),
     path("people", views.find_people, name="find-people"),
-    path("position", views.keep_position, name="position"),
+    path("position", views.update_position, name="position"),
 ]

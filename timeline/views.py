@@ -59,7 +59,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "asks": reverse("news"),
         "form": ItemForm.fresh(reader=reader),
         "held": Cards(reader).of((item for item in held if item.status == Status.IN_REVIEW), keeps_hidden=True),
-        "suggestions": suggestions(reader, count=_proposed(reader)) if first and _proposed(reader) else [],
+        "suggestions": suggestions(reader, count=_proposal_count(reader)) if first and _proposal_count(reader) else [],
     }
     if top and state.is_due and request.method == "GET" and not wants_part(request):
         save_position(reader=reader, item_id=top)
@@ -87,7 +87,7 @@ SETTLED = 5
 PROPOSED, PROPOSED_TO_NEWCOMERS = 3, 6
 
 
-def _proposed(reader: User) -> int:
+def _proposal_count(reader: User) -> int:
     if reader.following_count >= SETTLED:
         return 0
     return PROPOSED if reader.following_count else PROPOSED_TO_NEWCOMERS
@@ -152,7 +152,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 @require_POST
 @signed_in
 @limited("write")
-def keep_position(request: PageRequest, reader: User) -> HttpResponse:
+def update_position(request: PageRequest, reader: User) -> HttpResponse:
     """Save the position (`item_id`), or stop offering it (`forget`)."""
     if "forget" in request.POST:
         forget_position(reader=reader)

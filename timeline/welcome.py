@@ -19,14 +19,14 @@ def people_for(reader: User, tags: Sequence[str]) -> list[User]:
     found: list[User] = []
     if tags:
         params = {"reader": reader.pk, "tags": list(tags[:PEOPLE])}
-        found = [user_of(row) for row in fetch(_using(), params)]
+        found = [user_of(row) for row in fetch(_users_of_tags_query(), params)]
     known = {user.pk for user in found}
     more = [user for user in suggestions(reader, count=PEOPLE) if user.pk not in known]
     return (found + more)[:PEOPLE]
 
 
 @cache
-def _using() -> str:
+def _users_of_tags_query() -> str:
     return f"""
         SELECT {user_columns("u")} FROM (
             SELECT i.sender_id, count(*) AS uses FROM unnest(%(tags)s::text[]) AS asked (tag)

@@ -26,12 +26,12 @@ Count = Callable[[int], str]
 """A sentence for a number of rows, with `%(count)s` for the number."""
 
 
-def counted(words: Count, count: int) -> str:
+def sentence_with_count(words: Count, count: int) -> str:
     """A sentence with a number in it. `words` gives the sentence for the number."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
 
 
-def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
+def count_referring(rows: QuerySet[Any], field: str) -> Coalesce:
     """An SQL expression that counts the `rows` that refer to the listed row."""
     counts = rows.filter(**{field: OuterRef("pk")}).order_by().values(field).values(count=CountOf("pk"))
     return Coalesce(Subquery(counts, output_field=IntegerField()), 0)
@@ -147,14 +147,16 @@ class ActingAdmin(QuickListAdmin):
             self.admin_site, request, self.opts, title=title, meaning=meaning, button=button, lines=lines, fields=fields
         )
 
-    def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
+    def changeable_rows(
+        self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count
+    ) -> list[Any]:
         """The rows that the action can change. Shows a message about the others."""
         able = [row for row in rows if may(row)]
         if len(able) < len(rows):
-            self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
+            self.message_user(request, sentence_with_count(left, len(rows) - len(able)), messages.WARNING)
         return able
 
-    def each(
+    def apply_to_each(
         self,
         request: HttpRequest,
         rows: Iterable[Any],
@@ -173,9 +175,9 @@ class ActingAdmin(QuickListAdmin):
             else:
                 unchanged += 1
         if changed:
-            self.message_user(request, counted(done, changed), messages.SUCCESS)
+            self.message_user(request, sentence_with_count(done, changed), messages.SUCCESS)
         if unchanged:
-            self.message_user(request, counted(left, unchanged), messages.WARNING)
+            self.message_user(request, sentence_with_count(left, unchanged), messages.WARNING)
 
 
 class ActedOnAdmin(ActingAdmin):
@@ -279,7 +281,7 @@ class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
         if started:
             self.message_user(
                 request,
-                counted(
+                sentence_with_count(
                     lambda n: ngettext("Retrying %(count)s delivery.", "Retrying %(count)s deliveries.", n),
                     started,
                 ),

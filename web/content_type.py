@@ -1,7 +1,7 @@
 from django.utils.http import parse_header_parameters
 
 
-def readable(content_type: str) -> str:
+def without_bad_charset(content_type: str) -> str:
     """The content type without an unknown encoding (`a/b; x*=none''c`).
 
     Django raises ValueError for that before any middleware runs.

@@ -16,7 +16,7 @@ class Scoped:
     """Whether a token without the scope reads as a stranger."""
 
 
-class Bounded:
+class BoundedCredential:
     """Base of credentials (`request.auth`) that open only some views."""
 
     def check(self, request: Request, view: Scoped) -> None:

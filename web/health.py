@@ -71,7 +71,7 @@ PROBES = {
 }
 
 
-class Latest:
+class LatestStates:
     """The states of the servers, shared for `SHARED_SECONDS`.
 
     One thread checks at a time, so a frozen server holds one thread.
@@ -100,7 +100,7 @@ class Latest:
         """The faults of this process. Compares the secret key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
-            found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
+            found = {name: state for name, state in run_checks({"secret key": key_check()}).items() if state != "ok"}
             self._has_right_key = not found
         # Read at the start. Without them every page is a 500.
         if not getattr(staticfiles_storage, "hashed_files", True):
@@ -108,12 +108,12 @@ class Latest:
         return found
 
 
-latest = Latest()
+latest = LatestStates()
 
 
 def server_states() -> dict[str, str]:
     """`ok` or a fault for each server. No messages: the page is public."""
-    return probed(
+    return run_checks(
         {
             "postgresql": postgresql_check(),
             "feeds": lambda: ping(settings.REDIS_URL),
@@ -126,10 +126,10 @@ def server_states() -> dict[str, str]:
 def key_check() -> Callable[[], object]:
     """A check that this process's secret key is the site's, on a connection of its own."""
     parameters: dict[str, Any] = connection.get_connection_params()
-    return lambda: site_key.compare(*probe(parameters, site_key.QUESTION))
+    return lambda: site_key.check_fingerprint(*probe(parameters, site_key.QUESTION))
 
 
-def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+def run_checks(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
     """Make all checks at the same time. Returns `ok` or a fault for each."""
     states: dict[str, str] = {}
 
@@ -175,7 +175,7 @@ def ping(url: str) -> None:
     if names_cluster(url):
         address = parse(url)
         nodes = [address.url_of(*node) for node in address.nodes]
-        if "ok" not in probed({node: partial(ping, node) for node in nodes}).values():
+        if "ok" not in run_checks({node: partial(ping, node) for node in nodes}).values():
             raise redis.ConnectionError("no node of the cluster answers")
         return
     with closing(client_of(url, WAIT_SECONDS)) as client:

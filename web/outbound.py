@@ -92,11 +92,11 @@ def get(url: str, *, types: Collection[str], member: int) -> OutboundResponse:
     for _hop in range(REDIRECTS + 1):
         parsed = _checked(url)
         with (
-            spending(member=member, host=parsed.host or ""),
+            charge_budget(member=member, host=parsed.host or ""),
             _response("GET", parsed, headers, None, until) as response,
         ):
             if response.status in MOVED and (location := response.headers.get("Location")):
-                url = _joined(parsed.url, location)
+                url = _redirect_target(parsed.url, location)
                 continue
             kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
             if response.status == 200 and kind not in types:
@@ -110,24 +110,24 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> O
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
     with (
-        spending(member=member, host=parsed.host or ""),
+        charge_budget(member=member, host=parsed.host or ""),
         _response("POST", parsed, headers, body, until) as response,
     ):
         return _answer(parsed.url, response, until, is_read=True)
 
 
 @contextlib.contextmanager
-def spending(*, member: int, host: str = "") -> Iterator[None]:
+def charge_budget(*, member: int, host: str = "") -> Iterator[None]:
     """Pay for work that a member, and perhaps a host, caused. Raises OverBudgetError."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_paid_by("outside_member", str(member)))
+        stack.enter_context(_charge_caller("outside_member", str(member)))
         if host:
-            stack.enter_context(_paid_by("outside_host", host.lower(), free=FREE_SECONDS))
+            stack.enter_context(_charge_caller("outside_host", host.lower(), free=FREE_SECONDS))
         yield
 
 
 @contextlib.contextmanager
-def _paid_by(scope: str, who: str, *, free: float = 0.0) -> Iterator[None]:
+def _charge_caller(scope: str, who: str, *, free: float = 0.0) -> Iterator[None]:
     reserved = math.ceil(RESERVED_SECONDS * 1000)
     if wait := rates.hit(scope, who, reserved):
         raise OverBudgetError(wait)
@@ -162,7 +162,7 @@ def _checked(url: str) -> Url:
     return parsed._replace(fragment=None)
 
 
-def _joined(url: str, location: str) -> str:
+def _redirect_target(url: str, location: str) -> str:
     try:
         return urljoin(url, location.encode("latin-1").decode(errors="replace"))  # headers come as Latin-1
     except ValueError as error:
@@ -178,11 +178,11 @@ def _response(
     with contextlib.ExitStack() as stack:
         try:
             sock = stack.enter_context(_connected(url, until))
-            stack.enter_context(_ended(sock, until))
+            stack.enter_context(_deadline(sock, until))
             if url.scheme == "https":
                 name = (url.host or "").strip("[]").rstrip(".")
                 sock = stack.enter_context(_certificates().wrap_socket(sock, server_hostname=name))
-            connection = HTTPConnection(url.host or "", timeout=_left(until))
+            connection = HTTPConnection(url.host or "", timeout=_seconds_left(until))
             stack.callback(connection.close)
             connection.sock = sock
             host = url.netloc or ""
@@ -198,11 +198,11 @@ def _response(
 
 def _answer(url: str, response: BaseHTTPResponse, until: float, *, is_read: bool) -> OutboundResponse:
     body = response.read(MOST_BYTES + 1, decode_content=True) if is_read else b""
-    _left(until)  # a connection that was ended looks like the end of a body
+    _seconds_left(until)  # a connection that was ended looks like the end of a body
     return OutboundResponse(url, response.status, response.headers, body[:MOST_BYTES], len(body) <= MOST_BYTES)
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     left = until - time.monotonic()
     if left <= 0:
         raise OutboundError("took too long")
@@ -219,19 +219,19 @@ def _connected(url: Url, until: float) -> socket.socket:
     """Connect to one of a name's public addresses. Raises AddressRefusedError if it has none."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
-    found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
+    found = [address for address in _resolved(name, port, until) if _is_allowed(address)][:ADDRESSES]
     if not found:
         raise AddressRefusedError("no public address")
     for tried, address in enumerate(found, start=1):
         try:
-            return socket.create_connection((str(address), port), _left(until) / (len(found) - tried + 1))
+            return socket.create_connection((str(address), port), _seconds_left(until) / (len(found) - tried + 1))
         except OSError:
             if tried == len(found):
                 raise
     raise AssertionError("the last address returns or raises")
 
 
-def _is_open(address: Address) -> bool:
+def _is_allowed(address: Address) -> bool:
     return is_public(address) or (settings.OUTBOUND_TO_LOOPBACK and address.is_loopback)
 
 
@@ -240,7 +240,7 @@ def _resolved(name: str, port: int, until: float) -> list[Address]:
     answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
     try:
-        answer = answers.get(timeout=_left(until))
+        answer = answers.get(timeout=_seconds_left(until))
     except queue.Empty:
         raise OutboundError("the name took too long") from None
     if isinstance(answer, Exception):
@@ -257,11 +257,11 @@ def _resolve(name: str, port: int, put: Callable[[list[Address] | Exception], No
 
 
 @contextlib.contextmanager
-def _ended(sock: socket.socket, until: float) -> Iterator[None]:
+def _deadline(sock: socket.socket, until: float) -> Iterator[None]:
     """End a socket at the deadline. Its own timeout restarts with each byte."""
-    sock.settimeout(_left(until))
+    sock.settimeout(_seconds_left(until))
     with sock.dup() as same:  # TLS takes the socket itself away
-        timer = threading.Timer(_left(until), _end, [same])
+        timer = threading.Timer(_seconds_left(until), _end, [same])
         timer.daemon = True
         timer.start()
         try:

@@ -21,7 +21,7 @@ from django_htmx.middleware import HtmxDetails
 from web import rates
 from web.headers import nonce
 from web.requests import is_user_known, known_user
-from web.rest import ApiView, ParameterError, once, parse_id, scope_of
+from web.rest import ApiView, ParameterError, parse_id, scope_of, single_parameter
 
 P = ParamSpec("P")
 
@@ -52,14 +52,14 @@ def wants_part(request: PageRequest) -> bool:
     return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
 
 
-def fetches_ahead(request: HttpRequest) -> bool:
+def is_prefetch(request: HttpRequest) -> bool:
     """Whether a browser prefetches the page."""
     return request.headers.get("Sec-Purpose", "").startswith("prefetch")
 
 
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
     """The ids in a parameter, separated by commas, at most `most`. Raises ParameterError."""
-    text = once(request.GET, name)
+    text = single_parameter(request.GET, name)
     named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
     if len(ids) < len(named) or len(ids) > most:
@@ -158,12 +158,12 @@ def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
     _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
 
 
-def has_keys(request: HttpRequest) -> bool:
+def uses_shortcuts(request: HttpRequest) -> bool:
     """Whether this browser's reader uses shortcuts of a single key."""
     return request.COOKIES.get(KEYS_COOKIE) != KEYS_OFF
 
 
-def set_keys_cookie(response: HttpResponse, *, has_keys: bool) -> None:
+def set_shortcuts_cookie(response: HttpResponse, *, has_keys: bool) -> None:
     """Save whether this browser's reader uses shortcuts of a single key."""
     _set_cookie(response, KEYS_COOKIE, "" if has_keys else KEYS_OFF, is_for_scripts=True)
 
@@ -207,7 +207,7 @@ class RateMiddleware:
             given = {name: morsel.value for name, morsel in response.cookies.items()}
             credential = rates.session_credential(given)
             if user is not None and credential and credential != rates.session_credential(request.COOKIES):
-                rates.mark(credential, user)
+                rates.mark_credential(credential, user)
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:

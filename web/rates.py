@@ -197,7 +197,7 @@ def hit_in_turn(callers: Sequence[tuple[str, str]]) -> float | None:
     limits = [number for scope, _ in callers for number in _limit_ms(scope)]
     wait = _execute("EVALSHA", COUNT_IN_TURN, len(names), *names, *limits)
     if wait is None:
-        waits = (_hit_own(scope, who) for scope, who in callers)
+        waits = (_hit_process(scope, who) for scope, who in callers)
         return next((seconds for seconds in waits if seconds is not None), None)
     return wait / 1000 if wait else None
 
@@ -213,7 +213,7 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
     counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, period, cost) for who, cost in costs.items()]
     answers = _execute_all(counting)
     if answers is None:
-        return [Counted(_hit_own(scope, who, cost)) for who, cost in costs.items()]
+        return [Counted(_hit_process(scope, who, cost)) for who, cost in costs.items()]
     return [Counted.of(scope, answer) for answer in answers]
 
 
@@ -260,7 +260,7 @@ class Call:
         if not self._credential:
             return None
         if not self._is_counted:  # the cache server did not answer
-            return None if user is None else _hit_own(self._scope, str(user))
+            return None if user is None else _hit_process(self._scope, str(user))
         marked, self._marked = self._marked, user
         if user == marked:
             return None
@@ -273,7 +273,7 @@ class Call:
         answer = _execute("EVALSHA", VOUCH, len(names), *names, *rest)
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
-    def as_attempt(self) -> float | None:
+    def count_as_attempt(self) -> float | None:
         """Count an attempt of the address instead of the user's call. None if the call may go on, else the seconds to
         wait.
 
@@ -284,7 +284,7 @@ class Call:
         self.slots.clear()
         return self._count(ATTEMPT, self._address)
 
-    def as_stranger(self) -> float | None:
+    def count_as_stranger(self) -> float | None:
         """Count the call for the address instead of the user. None if it may go on, else the seconds to wait."""
         if self._marked is not None:
             refund_each(self._scope, {str(self._marked): 1})
@@ -311,7 +311,7 @@ class Call:
         return counted.wait
 
 
-class Claimed:
+class ClaimingAuthenticator:
     """Base of authenticators that name the credential before PostgreSQL checks it, so that the request is counted
     first.
     """
@@ -321,7 +321,7 @@ class Claimed:
         raise NotImplementedError
 
 
-def mark(credential: str, user: int) -> None:
+def mark_credential(credential: str, user: int) -> None:
     """Mark a credential that was just issued."""
     _execute("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
@@ -342,7 +342,7 @@ def _limit_ms(scope: str) -> tuple[int, int]:
     return calls, seconds * 1000
 
 
-def _hit_own(scope: str, who: str, cost: int = 1) -> float | None:
+def _hit_process(scope: str, who: str, cost: int = 1) -> float | None:
     return own.count(_counter(scope, who), *limit(scope), cost) if scope in GUARDED else None
 
 

@@ -38,7 +38,7 @@ from rest_framework.views import exception_handler as default_exception_handler
 from storage.breaker import UnavailableError
 from storage.postgresql import waited_for_lock
 from web import rates, uploads
-from web.credentials import Bounded, Scoped
+from web.credentials import BoundedCredential, Scoped
 from web.rates import Call
 from web.refusals import RefusalError
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
@@ -282,7 +282,7 @@ register_converter(IdConverter, "id")
 register_converter(NumberConverter, "number")
 
 
-def once(query: QueryDict, name: str) -> str:
+def single_parameter(query: QueryDict, name: str) -> str:
     """A query's parameter, or "". Raises ParameterError if it is repeated."""
     values = query.getlist(name)
     if len(values) > 1:
@@ -291,7 +291,7 @@ def once(query: QueryDict, name: str) -> str:
 
 
 def _number(request: HttpRequest, name: str, rule: str) -> int | None:
-    text = once(request.GET, name)
+    text = single_parameter(request.GET, name)
     if not text:
         return None
     number = parse_id(text)
@@ -368,10 +368,10 @@ class Problem(msgspec.Struct):
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The answer to an exception. Also for the site's refusals and Django's errors, which DRF does not answer."""
-    return default_exception_handler(answerable(exc), context)
+    return default_exception_handler(to_api_exception(exc), context)
 
 
-def answerable(exc: Exception) -> Exception:
+def to_api_exception(exc: Exception) -> Exception:
     """An exception as DRF's, if it has an answer."""
     match exc:
         case RefusalError():
@@ -482,7 +482,7 @@ class ApiView(Scoped, APIView):
             credential, user = "", None
             if isinstance(authenticator, SessionAuthentication):
                 credential = rates.session_credential(request._request.COOKIES)
-            elif isinstance(authenticator, rates.Claimed):
+            elif isinstance(authenticator, rates.ClaimingAuthenticator):
                 credential, user = authenticator.claim(request._request)
             if credential or user is not None:
                 return Call(scope, address, credential=credential, user=user)
@@ -501,11 +501,11 @@ class ApiView(Scoped, APIView):
         wait = self._call.prove(request.user.pk if request.user else None)
         if wait is not None:
             raise exceptions.Throttled(wait)
-        if isinstance(request.auth, Bounded):
+        if isinstance(request.auth, BoundedCredential):
             try:
                 request.auth.check(request, self)
             except exceptions.PermissionDenied:
-                wait = self._call.as_attempt()
+                wait = self._call.count_as_attempt()
                 if wait is not None:
                     raise exceptions.Throttled(wait) from None
                 raise
@@ -530,7 +530,7 @@ class PublicApiView(ApiView):
         is_stranger = not request.user.is_authenticated
         if is_stranger and getattr(request._request, "is_for_members", False):
             raise exceptions.NotAuthenticated
-        wait = self._call.as_stranger() if is_stranger else None
+        wait = self._call.count_as_stranger() if is_stranger else None
         if wait is not None:
             raise exceptions.Throttled(wait)
 

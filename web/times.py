@@ -48,7 +48,7 @@ def _months(_language: str | None) -> list[tuple[str, str]]:
     return [(str(MONTHS[number]), str(MONTHS_3[number]).title()) for number in range(1, 13)]
 
 
-def written(moment: datetime, form: str) -> str:
+def format_moment(moment: datetime, form: str) -> str:
     """A time in the reader's zone and language, 20 times as fast as by Django's function."""
     moment, language = timezone.localtime(moment), get_language()
     pattern = _pattern(form, language)

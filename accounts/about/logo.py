@@ -15,7 +15,7 @@ from accounts.about.models import SiteSettings
 from media import actions
 from media.actions import PictureLimits
 from media.models import MediaFile, Use
-from media.objects import address_of, entry_of
+from media.objects import address_from_facts, facts_of_row
 from media.store import store
 
 OWNER = 0
@@ -64,7 +64,7 @@ def drawn_icon(file_name: str, name: str) -> bytes:
 
 def logo_url(facts: Mapping[str, Any] | None) -> str:
     """The logo's address."""
-    return address_of(facts) if facts else static("feedsite/icon.svg")
+    return address_from_facts(facts) if facts else static("feedsite/icon.svg")
 
 
 def set_logo(*, file: IO[bytes] | None) -> None:
@@ -73,7 +73,7 @@ def set_logo(*, file: IO[bytes] | None) -> None:
     with transaction.atomic():
         row = SiteSettings.objects.select_for_update().filter(pk=1).first()
         if row is not None and row.logo:
-            actions.forget(list(MediaFile.objects.select_for_update().filter(pk=int(row.logo["id"]))))
+            actions.delete_media(list(MediaFile.objects.select_for_update().filter(pk=int(row.logo["id"]))))
         if medium is not None:
             MediaFile.objects.filter(pk=medium.pk).update(use=Use.AVATAR)
-        about.change(logo=msgspec.to_builtins(entry_of(medium)) if medium else None)
+        about.change(logo=msgspec.to_builtins(facts_of_row(medium)) if medium else None)

@@ -40,7 +40,7 @@ class LetterAdmin(LogAdmin, ActingAdmin):
     @admin.action(description=_("Try again"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Letter]) -> None:
         """Retry the chosen failed letters."""
-        self.each(
+        self.apply_to_each(
             request,
             self.chosen(request, queryset),
             lambda letter: retry(letter_id=letter.pk),

@@ -35,16 +35,16 @@ from web.pages import (
     FORM_METHODS,
     INVALID,
     PageRequest,
-    has_keys,
     limited,
     next_page,
     redirect_next,
     redirect_to,
-    set_keys_cookie,
+    set_shortcuts_cookie,
     set_theme_cookie,
     show,
     theme,
     uncounted,
+    uses_shortcuts,
 )
 from web.uploads import some_media, takes_files
 
@@ -141,7 +141,7 @@ def _save_profile(form: ProfileForm, reader: User) -> None:
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
     names = ("language", "time_zone", "is_indexable", "quotable_by", "takes_requests")
-    initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": has_keys(request)}
+    initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": uses_shortcuts(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
@@ -152,7 +152,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")
         set_theme_cookie(response, form.cleaned_data["theme"])
-        set_keys_cookie(response, has_keys=form.cleaned_data["keys"])
+        set_shortcuts_cookie(response, has_keys=form.cleaned_data["keys"])
         set_language_cookie(response, chosen)
         return response
     return _settings(request, "accounts/preferences.html", form)

@@ -76,7 +76,7 @@ class TokenView(ApiView):
             raise serializers.ValidationError({"non_field_errors": [words]}) from error
         except sign_in.CODE_ERRORS as error:
             raise step_up.code_refused(error) from error
-        rates.mark(rates.token_credential(token), user.pk)
+        rates.mark_credential(rates.token_credential(token), user.pk)
         if not guard.known_device(caller, user):
             sign_in.send_notice(caller, user)
         response = FeedResponse(Token(token))

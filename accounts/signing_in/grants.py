@@ -88,7 +88,7 @@ def read_ticket(text: str) -> Ticket | None:
     return Ticket(user_id, origin, token, sessions)
 
 
-class TicketAuthentication(BaseAuthentication, rates.Claimed):
+class TicketAuthentication(BaseAuthentication, rates.ClaimingAuthenticator):
     """Authenticates by `?ticket=`, without token or session."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:

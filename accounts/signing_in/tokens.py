@@ -67,11 +67,11 @@ def token_id_of(request: Request) -> int:
     return request.auth if isinstance(request.auth, int) else 0
 
 
-class TokenAuthentication(RestTokenAuthentication, rates.Claimed):
+class TokenAuthentication(RestTokenAuthentication, rates.ClaimingAuthenticator):
     """Authenticates by an API token; `request.auth` is its id."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The unproven token, for rates (`rates.Claimed`)."""
+        """The unproven token, for rates (`rates.ClaimingAuthenticator`)."""
         words = request.META.get("HTTP_AUTHORIZATION", "").split(None, 1)
         if not words or words[0].lower() != "token":
             return "", None

@@ -3,13 +3,13 @@ from typing import NamedTuple
 
 from accounts.models import User
 from clientapi.entities import Relationship
-from relations.rules import READER, blocks, follows, has_requested, leaves_reposts_out, may_be_named, mutes
+from relations.rules import READER, blocks, follows, follows_without_reposts, has_requested, may_be_named, mutes
 from storage.connections import fetch, id_array
 
 ASKED = 80
 """Maximum users per call."""
 RELATIONSHIPS = f"""
-    SELECT u.id, {follows(READER, "u.id")}, {leaves_reposts_out(READER, "u.id")}, {follows("u.id", READER)},
+    SELECT u.id, {follows(READER, "u.id")}, {follows_without_reposts(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
         {has_requested(READER, "u.id")}, {has_requested("u.id", READER)}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id

@@ -20,7 +20,7 @@ from accounts.signing_in_models import OWN_APP
 from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
 from web import rates
-from web.credentials import Bounded, Scoped
+from web.credentials import BoundedCredential, Scoped
 
 OF_APP_LIFE = timedelta(days=2)
 """How long a token without a user lives after its last use."""
@@ -33,7 +33,7 @@ NOTE = f"""
 """
 
 
-class BearerToken(Bounded):
+class BearerToken(BoundedCredential):
     """The app and scopes of a token."""
 
     def __init__(self, token: ValidToken) -> None:
@@ -56,7 +56,7 @@ class BearerToken(Bounded):
         request.user = AnonymousUser()
 
 
-class BearerAuthentication(BaseAuthentication, rates.Claimed):
+class BearerAuthentication(BaseAuthentication, rates.ClaimingAuthenticator):
     """Authenticates by the header's token. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
@@ -65,7 +65,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return token.strip() if kind.lower() == "bearer" else None
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The unverified token, for counting (`rates.Claimed`)."""
+        """The unverified token, for counting (`rates.ClaimingAuthenticator`)."""
         token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 

@@ -24,12 +24,12 @@ from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, statuses
 from items.profiles.pins import pinned_ids
 from items.profiles.profile import item_count
-from media.api import taken
+from media.api import with_api_errors
 from media.models import Use
 from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, waiting_requests
-from relations.visibility import standing, users_visible_to, visible_user
+from relations.visibility import profile_relation, users_visible_to, visible_user
 from web import uploads
 from web.hosts import is_own
 from web.rest import FeedResponse
@@ -57,7 +57,7 @@ def local_name_of(acct: str) -> str:
 def shown_account(user: User, reader: Reader) -> Account:
     """The account with exact counts, for its own page."""
     account = Account.of(user, item_count(user, reader))
-    counts = standing(user, reader)
+    counts = profile_relation(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count
     return account
 
@@ -107,7 +107,7 @@ def _update_profile(user: User, params: Params, files: dict[Use, IO[bytes]]) -> 
         )
     except FacesError as error:
         for use, reason in error.reasons.items():
-            taken(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
+            with_api_errors(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
 
 
 def _fields(params: Params) -> list[Pair]:
@@ -217,7 +217,7 @@ class ListsOfAccountView(ClientView):
         """Return the lists."""
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
-        found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
+        found = lists.sorted_by_title(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
         return FeedResponse([list_of(one) for one in found])
 
 

@@ -40,7 +40,7 @@ class ListsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """List all lists by title."""
-        return FeedResponse([list_of(one) for one in lists.titles(lists.lists_of(caller_of(request)))])
+        return FeedResponse([list_of(one) for one in lists.sorted_by_title(lists.lists_of(caller_of(request)))])
 
     def post(self, request: Request) -> HttpResponse:
         """Create a list."""

@@ -9,9 +9,9 @@ from clientapi.entities import Attachment
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.params import Params
 from media import actions
-from media.api import FocusField, taken
+from media.api import FocusField, with_api_errors
 from media.models import DESCRIPTION_LENGTH, MediaFile
-from media.objects import media_object
+from media.objects import object_from_row
 from web import uploads
 from web.rest import FeedResponse, OutageError, idempotency_key
 
@@ -46,8 +46,8 @@ class MediaView(ClientView):
             raise InvalidError("Validation failed: File must be sent")
         fields, key = described(params), idempotency_key(request)
         with params.files["file"].open("rb") as file:
-            row = taken("file", lambda: actions.upload(owner_id=user.pk, file=file, key=key, **fields))
-        return FeedResponse(Attachment.of(media_object(row)))
+            row = with_api_errors("file", lambda: actions.upload(owner_id=user.pk, file=file, key=key, **fields))
+        return FeedResponse(Attachment.of(object_from_row(row)))
 
 
 class MediumView(ClientView):
@@ -57,14 +57,14 @@ class MediumView(ClientView):
 
     def get(self, request: Request, media_id: int) -> HttpResponse:
         """Return the picture or video."""
-        return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
+        return FeedResponse(Attachment.of(object_from_row(_own(request, media_id))))
 
     def put(self, request: Request, media_id: int) -> HttpResponse:
         """Change the description and focus if sent, in statuses too."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
-            row = taken("description", lambda: actions.describe(medium=row, **fields))
-        return FeedResponse(Attachment.of(media_object(row)))
+            row = with_api_errors("description", lambda: actions.describe(medium=row, **fields))
+        return FeedResponse(Attachment.of(object_from_row(row)))
 
     def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Delete the file if no status uses it."""

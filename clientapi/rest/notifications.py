@@ -78,7 +78,7 @@ class ClearView(ClientView):
         reader = caller_of(request)
         rest = actions.delete_batch(user=reader)
         if rest is not None:
-            actions.put_rest_away.delay(reader.pk, rest)
+            actions.continue_delete.delay(reader.pk, rest)
         return FeedResponse({})
 
 
@@ -88,7 +88,7 @@ class DismissView(ClientView):
     def post(self, request: Request, notification_id: int) -> HttpResponse:
         """Delete the notification."""
         reader = caller_of(request)
-        actions.put_away_act(user=reader, act_id=notice_or_404(notification_id, reader).id)
+        actions.delete_act(user=reader, act_id=notice_or_404(notification_id, reader).id)
         return FeedResponse({})
 
 
@@ -149,7 +149,7 @@ class DismissGroupView(ClientView):
         """Delete the group's notifications."""
         reader = caller_of(request)
         for act in group_or_404(group_key, reader).every:
-            actions.put_away_act(user=reader, act_id=act.id)
+            actions.delete_act(user=reader, act_id=act.id)
         return FeedResponse({})
 
 

@@ -12,7 +12,7 @@ from clientapi.oauth.bearer import BearerAuthentication, BearerToken
 from clientapi.params import Params
 from notifications.models import Kind, PushPolicy, PushSubscription
 from notifications.push import actions
-from notifications.push.actions import Choice, Device, DeviceHolder
+from notifications.push.actions import Device, DeviceHolder, PushChoice
 from web.rest import FeedResponse
 
 ALERTS = {
@@ -114,11 +114,11 @@ def _own(request: Request) -> PushSubscription:
     return row
 
 
-def _choice(params: Params) -> Choice:
+def _choice(params: Params) -> PushChoice:
     """Which notifications to push. An unnamed alert is off. Some libraries send the policy beside the data."""
     data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]
-    return Choice(
+    return PushChoice(
         kinds, (data if "policy" in data else params).choice("policy", PushPolicy.values, default=PushPolicy.ALL)
     )

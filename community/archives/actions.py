@@ -40,7 +40,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
             made = ArchiveImport.objects.create(
                 user=user, folder=folder.name, is_for_self=is_for_self, takes_profile=takes_profile
             )
-            transaction.on_commit(lambda: claims.send(run, ArchiveImport, made.pk))
+            transaction.on_commit(lambda: claims.enqueue_turn(run, ArchiveImport, made.pk))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, IntegrityError) and "archive_import_at_a_time" in str(error):

@@ -145,7 +145,7 @@ def _resume(row: ArchiveImport, folder: Path, lock: int) -> bool:
     wait = rates.hit("outside_archives", str(row.user_id), spent)
     row.release(rest=timedelta(seconds=wait or 0.0))
     if wait is None:  # else the sweep sends it
-        claims.send(run, ArchiveImport, row.pk)
+        claims.enqueue_turn(run, ArchiveImport, row.pk)
     return False
 
 

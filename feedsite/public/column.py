@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from items.tags.trending import Trend, trends
-from live.hosting import coming, live_now
+from live.hosting import live_now, upcoming_unfollowed
 from live.hydrate import SessionBody
 from relations.suggestions import followed_by, known_followers, suggestions
 from relations.visibility import visible_user
@@ -50,7 +50,7 @@ def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", que
     Strangers get no people.
     """
     if at == "live":
-        return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))
+        return Column(people=_proposed(reader), coming=upcoming_unfollowed(reader, limit=COMING))
     if at == "search":
         return Column(searches=_narrower(query, reader), sessions=live_now(reader, limit=SESSIONS))
     if at == "profile" and (known := _known(reader, name)):

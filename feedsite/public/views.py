@@ -22,7 +22,7 @@ from items.tags.popular import popular_tags
 from relations.api import user_or_404
 from timeline.views import home
 from web.pages import PageRequest, show, uncounted, wants_part
-from web.rest import once, position
+from web.rest import position, single_parameter
 
 COLUMN_SECONDS = 60
 """How long browsers cache the column."""
@@ -89,7 +89,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
     """The column beside a page. It is a page of its own without JavaScript."""
-    at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
+    at, name, query = (single_parameter(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
     response.headers["Cache-Control"] = f"private, max-age={COLUMN_SECONDS}"

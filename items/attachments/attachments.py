@@ -9,10 +9,10 @@ from items.models import Item, ItemType, Status
 from items.text import ContentError, media_ids
 from media import actions as media
 from media import attaching
-from media.actions import UsedError
+from media.actions import UnusableMediaError
 from media.models import MediaFile, MediaKind
-from media.objects import kept
-from media.offering import BlockedMediaError, offer
+from media.objects import facts_for_json
+from media.offering import BlockedMediaError, check_allowed
 
 KINDS = {ItemType.IMAGE: MediaKind.IMAGE, ItemType.VIDEO: MediaKind.VIDEO}
 FIELD = "content.media"
@@ -25,17 +25,17 @@ def claim_media(item: Item) -> list[MediaFile]:
         return []
     try:
         rows = attaching.claim(owner_id=item.sender_id, ids=ids)
-        attaching.check_together([row.kind for row in rows])
-    except UsedError as error:
+        attaching.check_combination([row.kind for row in rows])
+    except UnusableMediaError as error:
         raise ContentError(str(error), field=FIELD) from error
     wanted = KINDS.get(ItemType(item.type))
     if any(row.kind != wanted for row in rows):
         raise ContentError(f"Media of an item of type {item.type} must be of that type.", field=FIELD)
     try:
-        offer(rows, owner_id=item.sender_id)
+        check_allowed(rows, owner_id=item.sender_id)
     except BlockedMediaError as error:
         raise ContentError(str(error), field=FIELD) from error
-    item.media = kept(rows)
+    item.media = facts_for_json(rows)
     return rows
 
 
@@ -56,8 +56,8 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
         raise ContentError("An edit can reorder media, but not add or remove any.", field=FIELD)
     asked += hidden
     if asked != known:
-        attaching.place(asked, item_id=item.pk)
-        write_facts(item, attaching.of_item(item.pk))
+        attaching.set_order(asked, item_id=item.pk)
+        write_facts(item, attaching.lock_media_of_item(item.pk))
     return content | {"media": [str(number) for number in asked]}
 
 
@@ -66,7 +66,7 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
     if not said:
         return
     Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # lock the item before its media, as all verbs do
-    for row in attaching.of_item(item.pk):
+    for row in attaching.lock_media_of_item(item.pk):
         description, focus = said.get(str(row.pk), (row.description, (row.focus_x, row.focus_y)))
         if (description, *focus) != (row.description, row.focus_x, row.focus_y):
             media.describe(medium=row, description=description, focus=focus)
@@ -85,9 +85,9 @@ def rename(item_ids: Iterable[int]) -> None:
     """Give the files of items new addresses. Those of deleted ones have one."""
     rows = Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids).exclude(status=Status.DELETED)
     items = list(rows.order_by("pk"))
-    renamed = attaching.renamed(item.pk for item in items)
+    renamed = attaching.rename_media_of_items(item.pk for item in items)
     for item in items:
-        item.media = kept(renamed.get(item.pk, ()))
+        item.media = facts_for_json(renamed.get(item.pk, ()))
     Item.objects.bulk_update(items, ["media"])
 
 
@@ -100,10 +100,10 @@ def restore(item: Item) -> None:
 def renew(item: Item) -> None:
     """Update the media facts of an item, unsaved."""
     if item.media:
-        item.media = kept(attaching.of_item(item.pk))
+        item.media = facts_for_json(attaching.lock_media_of_item(item.pk))
 
 
 def write_facts(item: Item, rows: list[MediaFile]) -> None:
     """Write the facts of media into the item's row."""
-    item.media = kept(rows)
+    item.media = facts_for_json(rows)
     Item.objects.filter(pk=item.pk).update(media=item.media)

@@ -30,7 +30,7 @@ def _change(item: Item, change: Callable[[], list[MediaFile]]) -> list[int]:
         return []
     changed = change()
     if changed:
-        attachments.write_facts(item, attaching.of_item(item.pk))
+        attachments.write_facts(item, attaching.lock_media_of_item(item.pk))
         if item.status == Status.PUBLISHED:
             item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
     return [row.pk for row in changed]

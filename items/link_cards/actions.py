@@ -30,12 +30,12 @@ from media.actions import MediaError
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile
-from media.objects import entry_of
+from media.objects import facts_of_row
 from storage import events
 from storage.connections import fetch
 from storage.queue import only_if_rows, task
 from web.hosts import is_own
-from web.outbound import OutboundError, OverBudgetError, spending
+from web.outbound import OutboundError, OverBudgetError, charge_budget
 
 AGAIN = timedelta(days=1)
 """How long a page is not read again after it was read or failed."""
@@ -202,7 +202,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
             continue
         try:
             file = pages.read_picture(address, member=member)
-            with spending(member=member):
+            with charge_budget(member=member):
                 picture = linked.store_picture(file)
         except (OutboundError, MediaError, DecoderBusyError, StoreError) as error:
             failure = f"picture: {error}"[:200]
@@ -219,10 +219,10 @@ def _write(card_id: int, page: pages.RemotePage, picture: MediaFile | None, erro
         return
     card.state, card.error = CardState.DONE, error
     if not card.is_removed and not is_refused(_host(card.url)):
-        shown = picture if picture and linked.use(picture) else None
+        shown = picture if picture and linked.mark_used(picture) else None
         before, card.picture = card.picture_id, shown
         facts = LinkFacts(
-            card.url, page.title, page.description, page.site or _host(card.url), entry_of(shown) if shown else None
+            card.url, page.title, page.description, page.site or _host(card.url), facts_of_row(shown) if shown else None
         )
         is_new, card.facts = card.facts != (made := msgspec.to_builtins(facts)), made
         if is_new:
@@ -244,7 +244,7 @@ def _announce_cards(items: Iterable[Item]) -> None:
 
 def _release(picture_id: int | None) -> None:
     if picture_id:
-        linked.release(picture_id, is_used=lambda: LinkCard.objects.filter(picture=picture_id).exists())
+        linked.remove_unless_used(picture_id, is_used=lambda: LinkCard.objects.filter(picture=picture_id).exists())
 
 
 # --- Removing --------------------------------------------------------------------------------------------

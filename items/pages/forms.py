@@ -39,7 +39,7 @@ from media.actions import PICTURES_AN_ITEM
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile, MediaKind, Use
-from media.objects import Focus, MediaObject, media_object, media_objects
+from media.objects import Focus, MediaObject, media_objects, object_from_row
 from relations.visibility import is_following
 from web.rest import parse_id
 
@@ -272,7 +272,7 @@ class ItemForm(forms.Form):
     @property
     def media_shown(self) -> list[MediaObject]:
         """The form's pictures."""
-        return [media_object(row) for row in self.taken]
+        return [object_from_row(row) for row in self.taken]
 
     @property
     def image_mb(self) -> int:

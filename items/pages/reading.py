@@ -18,7 +18,7 @@ from items.search.hits import hits
 from items.search.query import Query
 from items.text import SpanKind, spans
 from web.letters import beginning
-from web.times import written
+from web.times import format_moment
 
 FOLD_LETTERS = 600
 FOLD_LINES = 12
@@ -66,7 +66,7 @@ def ago(moment: datetime) -> str:
     if seconds < 86_400:
         return hours % {"count": seconds // 3600}
     this_year = timezone.localtime(moment).year == timezone.localtime().year
-    return written(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
+    return format_moment(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
 
 
 def time_left(moment: datetime) -> str:
@@ -87,7 +87,7 @@ def card_version(moment: datetime) -> int:
 
 def full_time(moment: datetime) -> str:
     """Date and time in the reader's zone, with the offset: zone names are ambiguous."""
-    return f"{written(moment, 'DATETIME_FORMAT')} {offset_name(timezone.localtime(moment))}"
+    return f"{format_moment(moment, 'DATETIME_FORMAT')} {offset_name(timezone.localtime(moment))}"
 
 
 def offset_name(moment: datetime) -> str:

@@ -23,7 +23,7 @@ from relations.views import person_cards
 from web import rates
 from web.hashtags import canonical_tag
 from web.pages import INVALID, PageRequest, show, too_many
-from web.rest import once, position
+from web.rest import position, single_parameter
 from web.strict_json import check_text
 
 FIRST_PEOPLE = 5
@@ -111,7 +111,7 @@ def search(request: PageRequest) -> HttpResponse:
 
 
 def _search_query(request: PageRequest) -> str:
-    asked = once(request.GET, "q").strip()
+    asked = single_parameter(request.GET, "q").strip()
     try:
         check_text(asked)
     except ValueError as error:

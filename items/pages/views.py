@@ -36,17 +36,17 @@ from items.threads.threads import ancestors, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import announce_view
 from media.actions import PICTURES_AN_ITEM, MediaError
-from media.attaching import free
-from media.objects import media_object
+from media.attaching import unused_media
+from media.objects import object_from_row
 from relations.api import user_or_404
-from relations.visibility import standing
+from relations.visibility import profile_relation
 from web.pages import (
     FORM_METHODS,
     INVALID,
     LOCAL_ADDRESS,
     PageRequest,
     View,
-    fetches_ahead,
+    is_prefetch,
     limited,
     named_ids,
     next_page,
@@ -55,7 +55,7 @@ from web.pages import (
     show,
     wants_part,
 )
-from web.rest import once, parse_id, position
+from web.rest import parse_id, position, single_parameter
 from web.uploads import some_media, takes_files
 
 PROFILE_TABS = {"posts": profile_page, "replies": own_replies_page, "media": pictured_page}
@@ -84,7 +84,7 @@ def profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     if wants_part(request):
         return OpenPage(show(request, "items/_more_grid.html" if tab == "media" else "items/_more.html", context))
     context["pinned"] = cards.of(pinned, keeps_hidden=True) if last_id is None else []
-    context["stands"] = standing(person, request.user)
+    context["stands"] = profile_relation(person, request.user)
     context["bio"] = cards.linked(person.bio)
     context["fields"] = [(one["name"], cards.linked(one["value"])) for one in person.profile_fields]
     if last_id is None:
@@ -131,7 +131,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         announce_view(request, response, item, request.user, replies=shown)
-        if isinstance(in_conversation, User) and request.method == "GET" and not fetches_ahead(request):
+        if isinstance(in_conversation, User) and request.method == "GET" and not is_prefetch(request):
             mark_read(reader=in_conversation, item_id=int(item.id))
     return OpenPage(response, [item, *higher, *shown])
 
@@ -250,7 +250,7 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
 
 def _shared(request: PageRequest) -> str:
     """The text that another app shares with the site (feedsite/public/installing.py)."""
-    parts = dict.fromkeys(once(request.GET, f"shared_{name}").strip() for name in ("title", "text", "url"))
+    parts = dict.fromkeys(single_parameter(request.GET, f"shared_{name}").strip() for name in ("title", "text", "url"))
     told = [part for part in parts if part and not any(part != other and part in other for other in parts)]
     return "\n".join(told)[:TEXT_LENGTH]
 
@@ -287,7 +287,7 @@ def media_form(request: PageRequest, reader: User) -> HttpResponse:
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
     """The pictures of a draft (`ids=1,2`) that can still be published, as JSON: id to captions address or null."""
     ids = named_ids(request, "ids", PICTURES_AN_ITEM)
-    captions = {one.id: one.captions_url for one in map(media_object, free(owner_id=reader.pk, ids=ids))}
+    captions = {one.id: one.captions_url for one in map(object_from_row, unused_media(owner_id=reader.pk, ids=ids))}
     return JsonResponse(captions, headers={"Cache-Control": "private, no-store"})
 
 

@@ -10,7 +10,7 @@ from items.listing import ItemPage
 from items.profiles.pins import pinned_items
 from items.profiles.profile import item_count, profile_page
 from relations.api import user_or_404
-from relations.visibility import standing
+from relations.visibility import profile_relation
 from web.rest import FeedResponse, PublicApiView
 from web.times import Time
 
@@ -64,7 +64,7 @@ class ProfileView(PublicApiView):
         """A user, with the caller's relation to them."""
         reader = reader_of(request)
         user = user_or_404(username, reader)
-        stands = standing(user, reader)
+        stands = profile_relation(user, reader)
         return FeedResponse(
             Profile(
                 id=str(user.pk),

@@ -23,7 +23,7 @@ from items.visibility import VISIBLE, is_listed
 from relations.visibility import visible_user
 from storage.ids import NO_BOUND
 from storage.paging import as_text, below, part_of
-from storage.replica import PRIMARY, lagging
+from storage.replica import PRIMARY, read_from_replica
 
 WALK = 8_000
 """Newest documents that are compared one by one if that is cheaper (0.12 µs each)."""
@@ -71,7 +71,7 @@ def search_items(
     for turn in itertools.count():
         count = limit + 1 - len(found)
         propose = partial(_find_candidates, query, sender.pk if sender else None, reader, top, count)
-        ids, bound = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
+        ids, bound = read_from_replica(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
         found += visible_bodies(ids, reader, Context.PUBLIC)
         if len(found) > limit or bound or len(ids) < count:
             break

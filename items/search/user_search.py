@@ -11,7 +11,7 @@ from accounts.rows import user_columns, user_of, user_of_django_row
 from items.search.query import Query
 from relations.rules import READER, followees, follows, may_know_of
 from storage.connections import fetch, id_array
-from storage.replica import PRIMARY, lagging
+from storage.replica import PRIMARY, read_from_replica
 
 CANDIDATES = 2_000
 """Names ranked. The reader's followees and all big-Vs are always included."""
@@ -41,7 +41,7 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
     params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
     params |= {f"word{number}": word for number, word in enumerate(words)}
     params["grams"] = grams_of(list(words))
-    users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
+    users, on = read_from_replica(reader.pk, lambda on: (_users(words, params, on), on))
     if on != PRIMARY and users:
         rows = fetch(_users_sql(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
         users = [user_of(row) for row in rows]

@@ -15,7 +15,7 @@ from accounts import proofs
 from accounts.models import User
 from accounts.signing_in.sealing import seal
 from notifications.models import PUSHED, PushPolicy, PushSubscription, PushWords, QuietHours
-from notifications.push.encryption import CURVE, bytes_of, letters, public_key
+from notifications.push.encryption import CURVE, from_base64, public_key, to_base64url
 from web import outbound
 from web.refusals import ConflictError, RefusalError
 
@@ -55,14 +55,14 @@ class DeviceHolder(NamedTuple):
         return PushSubscription.objects.filter(user=user, session_key=self.session_key, token_id=self.token_id).first()
 
 
-class Choice(NamedTuple):
+class PushChoice(NamedTuple):
     """What is pushed, and in whose words. None: as it is."""
 
     kinds: Collection[str] | None = None
     policy: str | None = None
     words: str | None = None
 
-    def over(self, row: PushSubscription | None) -> dict[str, Any]:
+    def merged_columns(self, row: PushSubscription | None) -> dict[str, Any]:
         """The columns of this choice. What it leaves open stays as in `row`, or gets the default."""
         kinds = self.kinds if self.kinds is not None else row.kinds if row else PUSHED
         return {
@@ -84,7 +84,7 @@ class Device(NamedTuple):
 
 
 @transaction.atomic
-def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: Choice) -> PushSubscription:
+def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: PushChoice) -> PushSubscription:
     """Push to a device instead of what the session or token had.
 
     A browser in which another user logs in brings the same endpoint and secret: it becomes that user's. Raises
@@ -94,7 +94,7 @@ def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: Choic
     p256dh, auth = _key(device.p256dh), _secret(device.auth)
     proofs.lock_if_valid(user)
     own = holder.subscription(user)
-    chosen = choice.over(own)
+    chosen = choice.merged_columns(own)
     if own is not None:
         PushSubscription.objects.filter(pk=own.pk).delete()
     before = PushSubscription.objects.select_for_update().filter(endpoint=device.endpoint).first()
@@ -123,11 +123,11 @@ def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: Choic
         raise EndpointTakenError from error
 
 
-def change(*, user: User, subscription_id: int, choice: Choice) -> bool:
+def change(*, user: User, subscription_id: int, choice: PushChoice) -> bool:
     """Change a subscription. False if there is none."""
     rows = PushSubscription.objects.filter(user=user, pk=subscription_id)
     row = rows.first()
-    return row is not None and bool(rows.update(**choice.over(row)))
+    return row is not None and bool(rows.update(**choice.merged_columns(row)))
 
 
 def unsubscribe(*, user: User, subscription_id: int) -> bool:
@@ -184,16 +184,16 @@ def _key(text: str) -> str:
         ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)
     except ValueError:
         raise BadSubscriptionError("p256dh", "No point of P-256.") from None
-    return letters(key)
+    return to_base64url(key)
 
 
 def _secret(text: str) -> str:
-    return letters(_bytes("auth", text, SECRET_BYTES))
+    return to_base64url(_bytes("auth", text, SECRET_BYTES))
 
 
 def _bytes(field: str, text: str, length: int) -> bytes:
     try:
-        found = bytes_of(text)
+        found = from_base64(text)
     except ValueError:
         found = b""
     if len(found) != length:

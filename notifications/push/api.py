@@ -14,7 +14,7 @@ from accounts.signing_in.places import agent_of
 from accounts.signing_in.tokens import token_id_of
 from notifications.models import PUSHED, PushSubscription, PushWords
 from notifications.push import actions
-from notifications.push.actions import Choice, Device, DeviceHolder
+from notifications.push.actions import Device, DeviceHolder, PushChoice
 from notifications.push.encryption import public_key
 from web.rest import ApiView, FeedResponse, Problem, StrictSerializer, TextField, body
 
@@ -90,7 +90,7 @@ class PushView(ApiView):
             user_agent=agent_of(request._request),
             language=get_language() or "",
         )
-        choice = Choice(fields.get("kinds"), words=fields.get("words"))
+        choice = PushChoice(fields.get("kinds"), words=fields.get("words"))
         row = actions.subscribe(user=user, holder=holder_of(request), device=device, choice=choice)
         return FeedResponse(OwnSubscription.of(row), status=HTTPStatus.CREATED)
 

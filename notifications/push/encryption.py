@@ -39,17 +39,17 @@ class EncryptedMessage(NamedTuple):
     headers: dict[str, str]
 
 
-def letters(data: bytes) -> str:
+def to_base64url(data: bytes) -> str:
     """Base64url without padding, as every key and secret is spelled."""
     return urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def bytes_of(text: str) -> bytes:
+def from_base64(text: str) -> bytes:
     """The bytes of base64 or base64url, padded or not. Raises ValueError."""
     return urlsafe_b64decode(text.rstrip("=").replace("+", "-").replace("/", "_") + "==")
 
 
-def point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
+def public_point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
     """The public key as 65 bytes."""
     public = key.public_key() if isinstance(key, ec.EllipticCurvePrivateKey) else key
     return public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
@@ -58,34 +58,34 @@ def point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
 # --- Encryption ------------------------------------------------------------------------------------------
 def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> EncryptedMessage:
     """A message that only this device can open."""
-    sealing = sealed if is_standard else sealed_by_draft
-    return sealing(message, bytes_of(p256dh), bytes_of(auth), ec.generate_private_key(CURVE), os.urandom(16))
+    sealing = encrypt_rfc8291 if is_standard else encrypt_draft_04
+    return sealing(message, from_base64(p256dh), from_base64(auth), ec.generate_private_key(CURVE), os.urandom(16))
 
 
-def sealed(
+def encrypt_rfc8291(
     message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
 ) -> EncryptedMessage:
     """The letter by RFC 8291: one record of RFC 8188 after salt and public key."""
-    ours = point(own)
-    key = _derived(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
-    content_key = _derived(key, salt, b"Content-Encoding: aes128gcm\0", 16)
-    nonce = _derived(key, salt, b"Content-Encoding: nonce\0", 12)
+    ours = public_point(own)
+    key = _hkdf(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
+    content_key = _hkdf(key, salt, b"Content-Encoding: aes128gcm\0", 16)
+    nonce = _hkdf(key, salt, b"Content-Encoding: nonce\0", 12)
     record = AESGCM(content_key).encrypt(nonce, message + b"\2", None)
     head = salt + RECORD_BYTES.to_bytes(4, "big") + bytes([len(ours)]) + ours
     return EncryptedMessage(head + record, {"Content-Encoding": "aes128gcm"})
 
 
-def sealed_by_draft(
+def encrypt_draft_04(
     message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
 ) -> EncryptedMessage:
     """The letter by draft-ietf-webpush-encryption-04."""
-    ours = point(own)
-    key = _derived(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
+    ours = public_point(own)
+    key = _hkdf(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
     context = b"P-256\0" + b"".join(len(each).to_bytes(2, "big") + each for each in (device, ours))
-    content_key = _derived(key, salt, b"Content-Encoding: aesgcm\0" + context, 16)
-    nonce = _derived(key, salt, b"Content-Encoding: nonce\0" + context, 12)
+    content_key = _hkdf(key, salt, b"Content-Encoding: aesgcm\0" + context, 16)
+    nonce = _hkdf(key, salt, b"Content-Encoding: nonce\0" + context, 12)
     record = AESGCM(content_key).encrypt(nonce, b"\0\0" + message, None)
-    headers = {"Encryption": f"salt={letters(salt)}", "Crypto-Key": f"dh={letters(ours)}"}
+    headers = {"Encryption": f"salt={to_base64url(salt)}", "Crypto-Key": f"dh={to_base64url(ours)}"}
     return EncryptedMessage(record, {"Content-Encoding": "aesgcm", **headers})
 
 
@@ -93,7 +93,7 @@ def _shared(own: ec.EllipticCurvePrivateKey, device: bytes) -> bytes:
     return own.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, device))
 
 
-def _derived(key: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+def _hkdf(key: bytes, salt: bytes, info: bytes, length: int) -> bytes:
     return HKDF(SHA256(), length, salt, info).derive(key)
 
 
@@ -107,18 +107,18 @@ def _site_key(secret: str) -> ec.EllipticCurvePrivateKey:
 
 def public_key() -> str:
     """The key by which push services know the site."""
-    return letters(point(_site_key(settings.SECRET_KEY)))
+    return to_base64url(public_point(_site_key(settings.SECRET_KEY)))
 
 
-def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
+def _key_for_device(server_key: str) -> ec.EllipticCurvePrivateKey:
     """The site's key that a device was told, perhaps an earlier one."""
     keys = [_site_key(secret) for secret in known_keys()]
-    return next((key for key in keys if letters(point(key)) == server_key), keys[0])
+    return next((key for key in keys if to_base64url(public_point(key)) == server_key), keys[0])
 
 
-def signed(letter: EncryptedMessage, endpoint: str, server_key: str) -> dict[str, str]:
+def vapid_headers(letter: EncryptedMessage, endpoint: str, server_key: str) -> dict[str, str]:
     """The headers with the site's signature."""
-    own = _told(server_key)
+    own = _key_for_device(server_key)
     parts = parse_url(endpoint)  # by which it was checked
     contact = current().contact_email
     claims = {
@@ -126,10 +126,10 @@ def signed(letter: EncryptedMessage, endpoint: str, server_key: str) -> dict[str
         "exp": int(time.time()) + SIGNATURE_SECONDS,
         "sub": f"mailto:{contact}" if contact else str(settings.SITE_URL),
     }
-    said = ".".join(letters(msgspec.json.encode(part)) for part in ({"typ": "JWT", "alg": "ES256"}, claims))
+    said = ".".join(to_base64url(msgspec.json.encode(part)) for part in ({"typ": "JWT", "alg": "ES256"}, claims))
     numbers = decode_dss_signature(own.sign(said.encode(), ec.ECDSA(SHA256())))
-    token = f"{said}.{letters(b''.join(number.to_bytes(32, 'big') for number in numbers))}"
+    token = f"{said}.{to_base64url(b''.join(number.to_bytes(32, 'big') for number in numbers))}"
     if "Crypto-Key" not in letter.headers:
-        return letter.headers | {"Authorization": f"vapid t={token},k={letters(point(own))}"}
-    key = f"{letter.headers['Crypto-Key']};p256ecdsa={letters(point(own))}"
+        return letter.headers | {"Authorization": f"vapid t={token},k={to_base64url(public_point(own))}"}
+    key = f"{letter.headers['Crypto-Key']};p256ecdsa={to_base64url(public_point(own))}"
     return letter.headers | {"Authorization": f"WebPush {token}", "Crypto-Key": key}

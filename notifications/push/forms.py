@@ -6,7 +6,7 @@ from django.utils.translation import pgettext_lazy
 
 from notifications.forms import LABELS
 from notifications.models import PUSHED, PushSubscription, PushWords
-from notifications.push.actions import Choice
+from notifications.push.actions import PushChoice
 
 
 class DeviceForm(forms.Form):
@@ -24,9 +24,9 @@ class DeviceForm(forms.Form):
         """The form of a subscription as it is."""
         return cls(initial={"kinds": row.kinds, "words": row.words}, auto_id=f"push_{row.pk}_%s")
 
-    def choice(self) -> Choice:
+    def choice(self) -> PushChoice:
         """What was chosen."""
-        return Choice(self.cleaned_data["kinds"], words=self.cleaned_data["words"])
+        return PushChoice(self.cleaned_data["kinds"], words=self.cleaned_data["words"])
 
 
 HOURS = [("", pgettext_lazy("quiet hours", "never")), *((str(hour), f"{hour:02}:00") for hour in range(24))]

@@ -58,7 +58,7 @@ def message(told: MessageFacts, subscription: PushSubscription, *, others: int =
         return _encoded(fields, subscription)
 
 
-def trial(subscription: PushSubscription) -> bytes:
+def trial_message(subscription: PushSubscription) -> bytes:
     """The JSON of a trial message."""
     with translation.override(subscription.language or settings.LANGUAGE_CODE):
         fields = {

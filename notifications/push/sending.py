@@ -18,7 +18,7 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.hydrate import hydrate
 from items.models import Context
-from notifications.feed import act_shown, item_shown, mark
+from notifications.feed import act_shown, item_shown, read_mark
 from notifications.models import Kind, PushSubscription
 from notifications.push import encryption, messages
 from notifications.push.messages import MessageFacts
@@ -51,7 +51,7 @@ def _due() -> str:
     JOIN accounts_user r ON r.id = n.recipient_id AND r.is_active
     JOIN notifications_pushsubscription s ON s.user_id = n.recipient_id AND n.kind = ANY(s.kinds)
     LEFT JOIN notifications_quiethours q ON q.user_id = n.recipient_id
-    WHERE a.id = ANY(%(acts)s::bigint[]) AND a.id > {mark(RECIPIENT)}
+    WHERE a.id = ANY(%(acts)s::bigint[]) AND a.id > {read_mark(RECIPIENT)}
         AND (%(only)s::bigint IS NULL OR s.id = %(only)s)
         AND CASE s.policy
             WHEN 'all' THEN true
@@ -73,7 +73,7 @@ STANDING = """
 """
 
 
-class Parcel(NamedTuple):
+class PushMessage(NamedTuple):
     """A message, the kind of its newest act, and the topic under which a push service replaces it."""
 
     message: bytes
@@ -103,16 +103,16 @@ class _Due(NamedTuple):
         return UserCard.from_row(self.actor_id, self.username, self.display_name, self.is_big_v, self.avatar)
 
 
-def parcel_for(device: PushSubscription, *, is_capped: bool) -> Parcel | None:
+def message_for(device: PushSubscription, *, is_capped: bool) -> PushMessage | None:
     """The message of the acts that wait and are still shown, else of a test. None if there is nothing to send."""
     rows = shown_to_devices(device.waiting, only=device.pk) if device.waiting else []
-    told = _told(rows)
+    told = _shown_facts(rows)
     if told:
         newest = max((row for row in rows if row.act_id in told), key=attrgetter("act_id"))
         message = messages.message(told[newest.act_id], device, others=len(told) - 1, is_capped=is_capped)
-        return Parcel(message, newest.kind, f"e{newest.entry_id}")
+        return PushMessage(message, newest.kind, f"e{newest.entry_id}")
     if device.trial_at is not None and device.trial_at > timezone.now() - TRIAL_LIFE:
-        return Parcel(messages.trial(device), Kind.MENTION, "trial")
+        return PushMessage(messages.trial_message(device), Kind.MENTION, "trial")
     return None
 
 
@@ -123,11 +123,11 @@ def shown_to_devices(act_ids: Sequence[int], *, only: int | None = None) -> list
         row
         for row in fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
         if not is_quiet(row.begins, row.ends, row.time_zone, now)
-        and moment(row.act_id) > now - timedelta(seconds=_life(row.kind))
+        and moment(row.act_id) > now - timedelta(seconds=_ttl_seconds(row.kind))
     ]
 
 
-def _life(kind: str) -> int:
+def _ttl_seconds(kind: str) -> int:
     return LIFE.get(Kind(kind), 2 * DAY_SECONDS)
 
 
@@ -139,7 +139,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
     return begins <= hour < ends if begins < ends else hour >= begins or hour < ends
 
 
-def _told(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
+def _shown_facts(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
     """What to tell a reader of acts, by act id. Acts on items that filters hide are left out."""
     reader = User.objects.filter(pk=rows[0].recipient_id).first() if rows else None
     if reader is None:
@@ -161,15 +161,15 @@ def _told(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
     return told
 
 
-def post(device: PushSubscription, parcel: Parcel) -> int:
+def post(device: PushSubscription, parcel: PushMessage) -> int:
     """Send a message to the service of a device, and return the status. Raises OutboundError."""
     letter = encryption.encrypted(
         parcel.message, p256dh=device.p256dh, auth=device.auth, is_standard=device.is_standard
     )
     headers = {
-        **encryption.signed(letter, device.endpoint, device.server_key),
+        **encryption.vapid_headers(letter, device.endpoint, device.server_key),
         "Content-Type": "application/octet-stream",
-        "TTL": str(_life(parcel.kind)),
+        "TTL": str(_ttl_seconds(parcel.kind)),
         "Urgency": URGENCY.get(Kind(parcel.kind), "normal"),
         "Topic": parcel.topic,
     }

@@ -39,7 +39,7 @@ def push(request: PageRequest, reader: User) -> HttpResponse:
     form = QuietForm(request.POST if request.method == "POST" else None, initial=initial)
     if form.is_valid():
         actions.set_quiet_hours(user=reader, hours=form.hours())
-        return _saved(request)
+        return _redirect_saved(request)
     devices = _devices(reader, request.session.session_key)
     context = {
         "devices": devices,
@@ -81,7 +81,7 @@ def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResp
         return redirect("settings-push")
     if not actions.change(user=reader, subscription_id=subscription_id, choice=form.choice()):
         raise Http404
-    return _saved(request)
+    return _redirect_saved(request)
 
 
 @signed_in
@@ -90,7 +90,7 @@ def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResp
 def remove(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Push nothing to a device any more."""
     actions.unsubscribe(user=reader, subscription_id=subscription_id)
-    return _saved(request)
+    return _redirect_saved(request)
 
 
 @signed_in
@@ -105,6 +105,6 @@ def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpRespo
     return redirect("settings-push")
 
 
-def _saved(request: PageRequest) -> HttpResponse:
+def _redirect_saved(request: PageRequest) -> HttpResponse:
     messages.success(request, _("Saved."))
     return redirect("settings-push")

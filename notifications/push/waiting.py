@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from notifications.models import PushSubscription
-from notifications.push.sending import Parcel, parcel_for, post, shown_to_devices
+from notifications.push.sending import PushMessage, message_for, post, shown_to_devices
 from storage.connections import fetch
 from storage.queue import HintTask, task
 from web import outbound
@@ -70,40 +70,40 @@ def push_later(told: Iterable[tuple[int, int]]) -> None:
         return
     with_devices = PushSubscription.objects.filter(user__in=acts).values_list("user", flat=True).distinct()
     for start in range(0, len(with_devices), ACTS):
-        push.delay([acts[user_id] for user_id in with_devices[start : start + ACTS]])
+        queue_pushes.delay([acts[user_id] for user_id in with_devices[start : start + ACTS]])
 
 
 @task("notifications.push")
-def push(act_ids: Sequence[int]) -> None:
+def queue_pushes(act_ids: Sequence[int]) -> None:
     """Have acts wait for the devices of their recipients."""
     acts: dict[int, set[int]] = defaultdict(set)
     for row in shown_to_devices(act_ids):
         acts[row.subscription_id].add(row.act_id)
     if acts:
-        add(acts)
+        queue_acts(acts)
 
 
-def add(acts: Mapping[int, set[int]]) -> None:
+def queue_acts(acts: Mapping[int, set[int]]) -> None:
     """Have acts wait for devices, by the id of the device."""
     with transaction.atomic():
-        rows = list(_locked().filter(pk__in=acts).order_by("pk"))
+        rows = list(_lock_subscriptions().filter(pk__in=acts).order_by("pk"))
         for row in rows:
             oldest = row.pushed[0] if len(row.pushed) == PUSHED else 0
             fresh = {act for act in acts[row.pk] if act > oldest and act not in row.pushed}
             row.waiting = sorted({*row.waiting, *fresh})[-MOST:]
             if row.waiting:
-                _expect(row)
+                _schedule_sending(row)
         PushSubscription.objects.bulk_update(rows, ["waiting", "due_at"])
 
 
 @transaction.atomic
 def add_trial(*, user: User, subscription_id: int) -> bool:
     """Have a test wait for a device. False if one waits, the device fails, or there is none."""
-    row = _locked().filter(user=user, pk=subscription_id, trial_at=None).first()
+    row = _lock_subscriptions().filter(user=user, pk=subscription_id, trial_at=None).first()
     if row is None or row.is_failing:
         return False
     row.trial_at = row.now
-    _expect(row, push_trial)
+    _schedule_sending(row, push_trial)
     row.save(update_fields=["trial_at", "due_at"])
     return True
 
@@ -115,9 +115,9 @@ def push_device(subscription_id: int) -> None:
     device = claim(subscription_id)
     if device is None:
         return
-    parcel = parcel_for(device, is_capped=len(device.waiting) == MOST)
+    parcel = message_for(device, is_capped=len(device.waiting) == MOST)
     if parcel is None:
-        end(device)
+        end_claim(device)
     elif time.monotonic() < until:  # else another worker may soon send it
         _send(device, parcel)
 
@@ -128,28 +128,28 @@ def push_trial(subscription_id: int) -> None:
     push_device(subscription_id)
 
 
-def _send(device: PushSubscription, parcel: Parcel) -> None:
+def _send(device: PushSubscription, parcel: PushMessage) -> None:
     try:
         status = post(device, parcel)
     except outbound.OverBudgetError as error:
-        put_off(device, timedelta(seconds=error.seconds))
+        postpone(device, timedelta(seconds=error.seconds))
     except outbound.OutboundError as error:
         # The same for a name that does not exist and for one inside the site's network: nobody learns which are there.
         logger.info("push subscription %s failed: %s", device.pk, error)
-        failed(device)
+        mark_failed(device)
     else:
-        _judge(device, status)
+        _handle_status(device, status)
 
 
-def _judge(device: PushSubscription, status: int) -> None:
+def _handle_status(device: PushSubscription, status: int) -> None:
     if 200 <= status < 300:
-        was_taken(device)
+        mark_delivered(device)
         return
     logger.info("push subscription %s was refused: status %s", device.pk, status)
     if status in GONE:
         PushSubscription.objects.filter(pk=device.pk).delete()
         return
-    failed(device, is_final=status not in AGAIN and status < 500)
+    mark_failed(device, is_final=status not in AGAIN and status < 500)
 
 
 def claim(subscription_id: int) -> PushSubscription | None:
@@ -160,28 +160,28 @@ def claim(subscription_id: int) -> PushSubscription | None:
         return None
     device = PushSubscription.objects.filter(pk=subscription_id).first()
     if device is not None and device.tries - TRY > len(RETRIES):
-        end(device)
+        end_claim(device)
         return None
     return device
 
 
 # --- The end of a claim ----------------------------------------------------------------------------------
-def end(device: PushSubscription) -> None:
+def end_claim(device: PushSubscription) -> None:
     """Forget what was claimed, without a word of the device."""
-    _end(device, is_over=True)
+    _finish_claim(device, is_over=True)
 
 
-def was_taken(device: PushSubscription) -> None:
+def mark_delivered(device: PushSubscription) -> None:
     """Note that the device took the message."""
-    _end(device, is_over=True, failing_since=None)
+    _finish_claim(device, is_over=True, failing_since=None)
 
 
-def put_off(device: PushSubscription, pause: timedelta) -> None:
+def postpone(device: PushSubscription, pause: timedelta) -> None:
     """Send later, because the site may not send now."""
-    _end(device, is_over=False, pause=min(pause, LONGEST_PAUSE), tries=device.tries - TRY)
+    _finish_claim(device, is_over=False, pause=min(pause, LONGEST_PAUSE), tries=device.tries - TRY)
 
 
-def failed(device: PushSubscription, *, is_final: bool = False) -> None:
+def mark_failed(device: PushSubscription, *, is_final: bool = False) -> None:
     """Leave a device alone, longer each time. Its message is sent again unless this is `is_final`, or the last try.
 
     Members see a failure when the longest request would have ended. So they cannot tell by time what failed.
@@ -195,7 +195,7 @@ def failed(device: PushSubscription, *, is_final: bool = False) -> None:
         return
     tries = device.tries - TRY + 1
     pause = max(failing_for / 2, timedelta(seconds=RETRIES[min(tries, len(RETRIES)) - 1]))
-    _end(
+    _finish_claim(
         device,
         is_over=is_final or tries > len(RETRIES),
         pause=min(pause, LONGEST_PAUSE),
@@ -204,10 +204,10 @@ def failed(device: PushSubscription, *, is_final: bool = False) -> None:
     )
 
 
-def _end(device: PushSubscription, *, is_over: bool, pause: timedelta | None = None, **changes: Any) -> None:
+def _finish_claim(device: PushSubscription, *, is_over: bool, pause: timedelta | None = None, **changes: Any) -> None:
     """End a claim. `is_over`: forget what it took. What came meanwhile waits."""
     with transaction.atomic():
-        row = _locked().filter(pk=device.pk, due_at=device.due_at).first()
+        row = _lock_subscriptions().filter(pk=device.pk, due_at=device.due_at).first()
         if row is None:  # the device was removed, or its claim has lapsed
             return
         for column, value in changes.items():
@@ -220,11 +220,11 @@ def _end(device: PushSubscription, *, is_over: bool, pause: timedelta | None = N
         row.retry_at = None if pause is None else row.now + pause
         row.due_at = None
         if row.waiting or row.trial_at:
-            _expect(row)
+            _schedule_sending(row)
         row.save(update_fields=["waiting", "trial_at", "tries", "pushed", "failing_since", "retry_at", "due_at"])
 
 
-def _expect(row: Any, by: HintTask[..., None] | None = None) -> None:
+def _schedule_sending(row: Any, by: HintTask[..., None] | None = None) -> None:
     """Have a task send what waits, unless a task, a worker or the sweep has it in hand."""
     if row.due_at is not None:
         return
@@ -235,7 +235,7 @@ def _expect(row: Any, by: HintTask[..., None] | None = None) -> None:
         transaction.on_commit(partial((by or push_device).delay, row.pk), robust=True)
 
 
-def _locked() -> "models.QuerySet[Any]":
+def _lock_subscriptions() -> "models.QuerySet[Any]":
     """Devices to change, with PostgreSQL's time as `now`."""
     return PushSubscription.objects.select_for_update(no_key=True).annotate(now=Now())
 

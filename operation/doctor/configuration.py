@@ -4,7 +4,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core import checks
 
-from operation.doctor.findings import Finding, Findings, judge
+from operation.doctor.findings import Finding, Findings, make_finding
 from runtime import environment
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
@@ -13,19 +13,19 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 def configuration() -> Findings:
     """Check variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
-    yield _names()
+    yield _unknown_variables()
     yield from _secret_key()
     yield from _private_files()
-    yield from _of_the_web(public)
+    yield from _web_settings(public)
     if settings.MEDIA_ACCEL_PATH and not settings.MEDIA_STORE_SECRET_URL:
-        yield _sent_by_nginx()
+        yield _media_readable_by_nginx()
     if public:
         yield from _deployment()
 
 
-def _names() -> Finding:
-    strange = [str(each) for each in environment.unknown()]
-    return judge(
+def _unknown_variables() -> Finding:
+    strange = [str(each) for each in environment.unknown_variables()]
+    return make_finding(
         "settings",
         "; ".join(strange) if strange else "are all known",
         warning=bool(strange),
@@ -36,7 +36,7 @@ def _names() -> Finding:
 def _secret_key() -> Findings:
     key = settings.SECRET_KEY
     weak = len(key) < 50 or len(set(key)) < 10 or key.startswith("django-insecure-")
-    yield judge(
+    yield make_finding(
         "secret key",
         "is weak" if weak else "is long enough",
         error=weak,
@@ -55,44 +55,44 @@ def _private_files() -> Findings:
     for name, path, closed, change in private:
         if path.exists():
             mode = stat.S_IMODE(path.stat().st_mode)
-            yield judge(name, f"has mode {mode:03o}", error=bool(mode & closed), todo=f"chmod {change} {path}")
+            yield make_finding(name, f"has mode {mode:03o}", error=bool(mode & closed), todo=f"chmod {change} {path}")
 
 
-def _of_the_web(public: list[str]) -> Findings:
-    yield judge(
+def _web_settings(public: list[str]) -> Findings:
+    yield make_finding(
         "hosts",
         ", ".join(settings.ALLOWED_HOSTS) or "none",
         warning="*" in public,
         todo="List your host names in FEEDSITE_ALLOWED_HOSTS. With * an attacker can put another host into links.",
     )
-    yield judge(
+    yield make_finding(
         "debug",
         "is on" if settings.DEBUG else "is off",
         error=settings.DEBUG,
         todo="Remove FEEDSITE_DEBUG: error pages show code and settings.",
     )
     insecure = bool(public) and not settings.HTTPS
-    yield judge(
+    yield make_finding(
         "https",
         "is on" if settings.HTTPS else "is off",
         error=insecure,
         todo="Set FEEDSITE_HTTPS=1, behind a proxy that ends TLS. Without it passwords are sent unencrypted.",
     )
-    yield judge(
+    yield make_finding(
         "proxy",
         "is trusted" if settings.PROXY else "is not trusted",
         error=settings.HTTPS and not settings.PROXY,
         todo="Remove FEEDSITE_PROXY or set it to 1. Without it all clients share one rate limit.",
     )
     is_logged = settings.EMAIL_BACKEND == "accounts.mail.console.EmailBackend"
-    yield judge(
+    yield make_finding(
         "mail server",
         "is not set: letters go to the log" if is_logged else "is set",
         warning=bool(public) and is_logged,
         todo="Set FEEDSITE_EMAIL_URL. Without it users cannot reset a forgotten password.",
     )
     token = settings.METRICS_TOKEN
-    yield judge(
+    yield make_finding(
         "metrics token",
         "is set" if token else "is not set",
         warning=bool(token) and len(token) < 16,
@@ -100,11 +100,11 @@ def _of_the_web(public: list[str]) -> Findings:
     )
 
 
-def _sent_by_nginx() -> Finding:
+def _media_readable_by_nginx() -> Finding:
     """Check that a server in the site's group can read media."""
     folders = [settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT]
     closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
-    return judge(
+    return make_finding(
         "media files for nginx",
         f"cannot be read: the site's group may not enter {', '.join(closed)}"
         if closed
@@ -118,4 +118,4 @@ def _deployment() -> Findings:
     for message in checks.run_checks(include_deployment_checks=True):
         if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # reported above
             todo = message.hint or "See `manage.py check --deploy`."
-            yield judge(message.id or "check", message.msg, warning=True, todo=todo)
+            yield make_finding(message.id or "check", message.msg, warning=True, todo=todo)

@@ -8,9 +8,9 @@ from django.conf import settings
 from media import store as media
 from media.files import PREFIXES
 from media.models import MediaFile
-from media.sweeping import without_row
+from media.sweeping import orphaned_names
 from operation import kept_backups
-from operation.doctor.findings import Findings, judge
+from operation.doctor.findings import Findings, make_finding
 from operation.dumps import missing_client
 from runtime.metrics import machine_memory
 from seen.filter_store import StoreUnavailableError
@@ -32,7 +32,7 @@ def disk() -> Findings:
     """Check free space."""
     usage = shutil.disk_usage(settings.DATA_DIR)
     share = usage.free / usage.total
-    yield judge(
+    yield make_finding(
         "disk",
         f"{usage.free / GIB:.1f} GB free ({100 * share:.0f} %) in {settings.DATA_DIR}",
         error=usage.free < GIB / 4 or share < 0.02,
@@ -44,7 +44,7 @@ def disk() -> Findings:
 def memory() -> Findings:
     """Check the memory of this machine."""
     available, total = machine_memory()
-    yield judge(
+    yield make_finding(
         "memory",
         f"{available / GIB:.1f} of {total / GIB:.1f} GB available",
         warning=available < 0.05 * total,
@@ -55,15 +55,15 @@ def memory() -> Findings:
 def backups(now: datetime) -> Findings:
     """Check PostgreSQL's client, and the newest backup's age."""
     missing = missing_client()
-    yield judge("postgresql client", missing or "is as new as the server", warning=bool(missing), todo=NO_CLIENT)
+    yield make_finding("postgresql client", missing or "is as new as the server", warning=bool(missing), todo=NO_CLIENT)
     if not settings.BACKUP_TO_SECRET:
-        yield judge("backups", "the site makes none by itself (FEEDSITE_BACKUP_TO is not set)")
+        yield make_finding("backups", "the site makes none by itself (FEEDSITE_BACKUP_TO is not set)")
         return
-    found = kept_backups.stored_backups(kept_backups.place())
-    dated = kept_backups.dated(found, now)
+    found = kept_backups.stored_backups(kept_backups.backup_folder())
+    dated = kept_backups.believably_dated(found, now)
     newest = next(iter(dated), None)
     age = now - newest.made_at if newest else timedelta.max
-    yield judge(
+    yield make_finding(
         "backups",
         f"the newest is {age.total_seconds() / 3600:.0f} hours old: {newest.name}" if newest else "there is none",
         error=age > 3 * kept_backups.LATE,
@@ -71,7 +71,7 @@ def backups(now: datetime) -> Findings:
         todo="Run `manage.py backup`. It makes one now, or says what is wrong: docs/runbook.md, Backups too old.",
     )
     if later := len(found) - len(dated):
-        yield judge(
+        yield make_finding(
             "backup dates",
             f"{later} of the future, which count as none: {found[0].name}",
             warning=True,
@@ -88,13 +88,13 @@ def played_store() -> Findings:
         if not isinstance(filters, LmdbStore):  # a server that does not answer
             raise
         todo = "Until then calls with plays get 503, and Discover may repeat items. docs/plays.md, Damaged file."
-        yield judge("played store", f"cannot be read: {error}", error=True, todo=todo)
+        yield make_finding("played store", f"cannot be read: {error}", error=True, todo=todo)
         return
     count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
-    yield judge("played store", f"{count:,} filters, {size // 2**20} MB")
+    yield make_finding("played store", f"{count:,} filters, {size // 2**20} MB")
     if isinstance(filters, LmdbStore):
         used, allowed = (filters.folder / "data.mdb").stat().st_size, settings.PLAYED_STORE_BYTES
-        yield judge(
+        yield make_finding(
             "played store room",
             f"{used // 2**20} of {allowed // 2**20} MB",
             error=used > 0.9 * allowed,
@@ -109,7 +109,7 @@ def media_files() -> Findings:
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]
     looked = list(takewhile(lambda row: time.monotonic() < until, newest))
     lacking = [row.pk for row in looked if not all(map(kept.has, row.files))]
-    yield judge(
+    yield make_finding(
         "media files",
         f"{len(lacking)} of the newest {len(looked):,} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
         error=bool(lacking),
@@ -120,9 +120,9 @@ def media_files() -> Findings:
     in_time = takewhile(lambda file: time.monotonic() < until, listed)
     old = [file.name for file in in_time if file.age > 2 * DAY_SECONDS]
     strays = sum(
-        len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
+        len(orphaned_names(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
     )
-    yield judge(
+    yield make_finding(
         "media rows",
         f"{strays} of {len(old):,} old files have no row",
         warning=strays > 0,

@@ -9,7 +9,7 @@ from operation.doctor import configuration, disks, feeds, growth, outside, postg
 from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
 from runtime.addresses import names_cluster
 from storage import replica
-from storage.connections import is_of_another_version
+from storage.connections import is_schema_mismatch
 from storage.postgresql import waited_for_lock
 
 NOT_LOOKED_AT = "; so these were not checked: "
@@ -80,7 +80,7 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
     try:
         found.extend(check())
     except ProgrammingError as error:
-        if not is_of_another_version(error):
+        if not is_schema_mismatch(error):
             raise
         said = str(error).strip().splitlines()[0]
         found.append(Finding(name, ERROR, f"the database is of another version ({said})", "Run `manage.py migrate`."))

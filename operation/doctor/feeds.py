@@ -1,6 +1,6 @@
 from accounts.levels import policy
 from discover import impressions
-from operation.doctor.findings import Findings, judge
+from operation.doctor.findings import Findings, make_finding
 from storage.connections import database_now
 
 
@@ -8,7 +8,7 @@ def impressions_fill() -> Findings:
     """Check how full today's filters are."""
     found = impressions.fill(database_now().date())
     fullest = max((each.impressions / each.capacity for each in found), default=0.0)
-    yield judge(
+    yield make_finding(
         "impressions",
         f"{100 * fullest:.0f} % of today's capacity in the fullest shard",
         warning=fullest > 1,
@@ -22,8 +22,8 @@ def pushes() -> Findings:
     said = f"big-Vs' posts are pushed to followers from level {found.push_level}"
     if found.inbox_from:
         said += f"; readers who follow fewer than {found.inbox_from:,} have no inbox"
-    yield judge("policy", said)
-    yield judge(
+    yield make_finding("policy", said)
+    yield make_finding(
         "windows",
         "do not match the database, which was restored or promoted"
         if found.generation is None

@@ -19,7 +19,7 @@ class Finding(msgspec.Struct):
 Findings = Iterator[Finding]
 
 
-def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
+def make_finding(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
     """A finding with the worst state that applies. Without `todo` if ok."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
@@ -31,7 +31,7 @@ def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
     `theirs` was read between `began` and `ended`, so the least possible difference counts.
     """
     apart = max(began - theirs, theirs - ended, 0.0)
-    return judge(
+    return make_finding(
         name,
         f"{apart:.1f} s apart",
         error=apart > 60,

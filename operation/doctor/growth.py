@@ -25,7 +25,7 @@ from media.models import FileMove, MediaFile, OwnerRename, Use
 from moderation import hashes
 from moderation.models import PictureAttempt
 from notifications.models import Notification
-from operation.doctor.findings import Findings, judge
+from operation.doctor.findings import Findings, make_finding
 from relations.models import CsvImport, FollowerCountChange
 from seen import merging
 from seen.models import MergeRun
@@ -74,7 +74,7 @@ AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_databas
 def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
     """Report tables that autovacuum does not keep up with."""
     dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
-    yield judge(
+    yield make_finding(
         "dead rows",
         "; ".join(f"{name}: {gone:,} dead, {rows:,} live" for name, gone, rows in dead) or "autovacuum keeps up",
         warning=bool(dead),
@@ -82,7 +82,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
         "To clean up now: " + " ".join(f"VACUUM (ANALYZE) {name};" for name, *_ in dead),
     )
     untuned = fetch(UNTUNED, {"large": large, "most": LARGE_FACTOR})
-    yield judge(
+    yield make_finding(
         "large tables",
         "; ".join(
             f"{name}: {rows:,} rows, autovacuum waits for {factor * rows:,.0f} dead ones"
@@ -98,7 +98,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
         + " See docs/scaling.md, When to act.",
     )
     ((age,),) = fetch(AGE)
-    yield judge(
+    yield make_finding(
         "transaction ids",
         f"{age:,} used since the last freeze",
         error=age > NEAR_THE_END,
@@ -174,15 +174,15 @@ def old_rows(*, staged: int = STAGED) -> Findings:
         well &= not late
         if late:
             said = f"{late:,} rows{' or more' * (late == COUNTED)} are at least {GRACE.days} days overdue for deletion"
-            yield judge(f"rows of {each.name}", said, warning=True, todo=_advice(each.task))
+            yield make_finding(f"rows of {each.name}", said, warning=True, todo=_advice(each.task))
     for model, task in STAGES.items():
         waiting = model._default_manager.all()[:staged].count()
         well &= waiting < staged
         if waiting >= staged:
             said = f"{waiting:,} or more are waiting"
-            yield judge(f"rows of {model._meta.db_table}", said, warning=True, todo=_advice(task))
+            yield make_finding(f"rows of {model._meta.db_table}", said, warning=True, todo=_advice(task))
     if well:
-        yield judge("old rows", "are deleted in time")
+        yield make_finding("old rows", "are deleted in time")
 
 
 def _late(each: RetainedRows) -> int:
@@ -204,14 +204,14 @@ def _advice(task: str) -> str:
 def old_files() -> Findings:
     """Check folders that only people clean up."""
     backups = _sizes(settings.DATA_DIR / "backups")
-    yield judge(
+    yield make_finding(
         "old backups",
         f"{len(backups)} files, {sum(backups) // 2**20:,} MB in backups/",
         warning=len(backups) > BACKUPS,
         todo="Copy what you need to another machine and delete the rest. Each `upgrade` adds a file; none is deleted.",
     )
     logs = _sizes(settings.DATA_DIR / "log")
-    yield judge(
+    yield make_finding(
         "log files",
         f"{sum(logs) // 2**20:,} MB in log/",
         warning=sum(logs) > LOG_BYTES,

@@ -13,7 +13,7 @@ from accounts.signing_in.grants import issue_ticket
 from media import store as media
 from media.models import MediaFile
 from media.objects import address
-from operation.doctor.findings import Finding, Findings, judge
+from operation.doctor.findings import Finding, Findings, make_finding
 
 WAIT_SECONDS = 5.0
 STREAM_SECONDS = 20.0
@@ -37,7 +37,7 @@ def site() -> Findings:
         yield _certificate(f"is refused: {error.verify_message}", days=0)
         return
     except OSError as error:
-        yield judge(
+        yield make_finding(
             "outside",
             f"{settings.SITE_URL} does not answer ({type(error).__name__}: {error})",
             warning=True,
@@ -47,8 +47,8 @@ def site() -> Findings:
         return
     days = (ends - time.time()) / DAY_SECONDS
     yield _certificate(f"is good for {days:.0f} days", days=days)
-    answer = _ask("/about")
-    yield judge(
+    answer = _get("/about")
+    yield make_finding(
         "outside",
         f"{settings.SITE_URL}/about answers {answer.status}",
         error=answer.status != 200,
@@ -60,7 +60,7 @@ def site() -> Findings:
         return
     wanted = [*HEADERS, *["Strict-Transport-Security"] * bool(settings.SECURE_HSTS_SECONDS)]
     missing = [name for name in wanted if name not in answer.headers]
-    yield judge(
+    yield make_finding(
         "outside headers",
         f"the proxy removes {', '.join(missing)}" if missing else "arrive",
         warning=bool(missing),
@@ -88,7 +88,7 @@ def certificate_ends() -> float:
 
 def _certificate(text: str, *, days: float) -> Finding:
     todo = f"`certbot renew` renews it, or says why it cannot: {NO_ANSWER}."
-    return judge("certificate", text, error=days < 3, warning=days < 14, todo=todo)
+    return make_finding("certificate", text, error=days < 3, warning=days < 14, todo=todo)
 
 
 def redirect(host: str, port: int = 80) -> Finding:
@@ -105,7 +105,7 @@ def redirect(host: str, port: int = 80) -> Finding:
     finally:
         session.close()
     todo = "Let port 80 redirect to HTTPS, as deploy/nginx.conf does. certbot needs port 80, too."
-    return judge("outside redirect", text, warning=not leads, todo=todo)
+    return make_finding("outside redirect", text, warning=not leads, todo=todo)
 
 
 class _Answer:
@@ -115,7 +115,7 @@ class _Answer:
         self.status, self.headers, self.begin = status, headers, begin
 
 
-def _ask(path: str, seconds: float = WAIT_SECONDS) -> _Answer:
+def _get(path: str, seconds: float = WAIT_SECONDS) -> _Answer:
     """Ask the proxy. Raises OSError and http.client.HTTPException."""
     place = urlsplit(settings.SITE_URL)
     session = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=seconds)
@@ -134,13 +134,13 @@ def _stream() -> Findings:
         return
     ticket = issue_ticket(user=user, origin=settings.SITE_URL, token=0)
     try:
-        answer = _ask(f"/api/v1/stream?{urlencode({'ticket': ticket})}", STREAM_SECONDS)
+        answer = _get(f"/api/v1/stream?{urlencode({'ticket': ticket})}", STREAM_SECONDS)
         opens = answer.status == 200 and bool(answer.begin)
         text = "opens" if opens else f"/api/v1/stream answers {answer.status}"
     except (OSError, http.client.HTTPException) as error:
         opens, text = False, f"nothing arrives ({type(error).__name__})"
     todo = f"The proxy must send /api/v1/stream and /api/v1/streaming to the stream process, unbuffered: {PROXY}."
-    yield judge("outside stream", text, warning=not opens, todo=todo)
+    yield make_finding("outside stream", text, warning=not opens, todo=todo)
 
 
 def _picture() -> Findings:
@@ -150,9 +150,9 @@ def _picture() -> Findings:
     path = address(row.name, row.ext) if row else ""
     if not path.startswith("/"):  # there is none, or a bucket sends it
         return
-    answer = _ask(path)
+    answer = _get(path)
     arrives = answer.status == 200 and bool(answer.begin)
-    yield judge(
+    yield make_finding(
         "outside media",
         "a picture arrives" if arrives else f"a picture is answered {answer.status} with {len(answer.begin)} bytes",
         error=not arrives,

@@ -8,7 +8,7 @@ from django.db import Error, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.about.site import read
-from operation.doctor.findings import Finding, Findings, clock, judge
+from operation.doctor.findings import Finding, Findings, clock, make_finding
 from operation.locks import holders
 from operation.upgrade import unapplied
 from runtime.older_database import refusal
@@ -29,17 +29,17 @@ IDS = "SELECT extract(epoch FROM feedsite_id_time(last_value) - clock_timestamp(
 def postgresql() -> Findings:
     """Check version, settings, connections, indexes, migrations, clock and ids."""
     number = int(fetch("SHOW server_version_num")[0][0])
-    yield judge(
+    yield make_finding(
         "postgresql version",
         f"{number // 10000}.{number % 10000}",
         error=number < LEAST_POSTGRESQL * 10_000,
         todo=f"Upgrade the server to {LEAST_POSTGRESQL} or newer.",
     )
     values = dict(fetch("SELECT name, setting FROM pg_settings"))
-    yield from _of_postgresql(values)
+    yield from _server_settings(values)
     ((used, old),) = fetch(SESSIONS)
     allowed = int(values["max_connections"])
-    yield judge(
+    yield make_finding(
         "postgresql connections",
         f"{used} of {allowed}",
         warning=used > 0.8 * allowed,
@@ -47,7 +47,7 @@ def postgresql() -> Findings:
     )
     yield _indexes()
     yield _migrations()
-    yield judge(
+    yield make_finding(
         "postgresql transactions",
         f"{old} older than 10 minutes",
         warning=old > 0,
@@ -59,7 +59,7 @@ def postgresql() -> Findings:
     yield clock("postgresql clock", theirs, began, time.time())
     ((ahead,),) = fetch(IDS)
     is_ahead = ahead > 2
-    yield judge(
+    yield make_finding(
         "ids",
         f"are {timedelta(seconds=round(ahead))} ahead of PostgreSQL's clock, which was set back"
         if is_ahead
@@ -73,7 +73,7 @@ def locks() -> Findings:
     """Check that nobody waits for a lock. Asks only PostgreSQL's own tables, so it does not wait itself."""
     found = holders()
     if not found:
-        yield judge("postgresql locks", "nobody waits")
+        yield make_finding("postgresql locks", "nobody waits")
     for each in found:
         whose = f"{each.application or 'a program'} of {each.role} from {each.address}"
         if each.age is None:
@@ -82,7 +82,7 @@ def locks() -> Findings:
             whose += f", {each.state}, since {timedelta(seconds=int(each.age))}"
         waiters = ", ".join(f"{count} {name}" for name, count in Counter(each.waiters).items())
         tables = ", ".join(sorted(filter(None, each.tables or []))) or "rows or a lock without a table"
-        yield judge(
+        yield make_finding(
             "postgresql locks",
             f"session {each.pid} ({whose}) has locks for which {waiters} wait, for "
             f"{timedelta(seconds=int(each.waited))} at most, at {tables}. Its statement: {each.statement}",
@@ -94,13 +94,13 @@ def locks() -> Findings:
 def key_and_read_only_mode() -> Findings:
     """Check this machine's secret key, and read-only mode."""
     try:
-        site_key.compare(*fetch(site_key.QUESTION)[0])
+        site_key.check_fingerprint(*fetch(site_key.QUESTION)[0])
         said = "is this machine's key"
     except site_key.WrongKeyError:
         said = "differs from this machine's key, so sessions from other machines fail here"
-    yield judge("site key", said, error="differs" in said, todo=site_key.ADVICE)
+    yield make_finding("site key", said, error="differs" in said, todo=site_key.ADVICE)
     why = read().read_only_why
-    yield judge(
+    yield make_finding(
         "read-only mode",
         f"is on: {why}" if why else "is off",
         warning=bool(why),
@@ -108,7 +108,7 @@ def key_and_read_only_mode() -> Findings:
     )
 
 
-def _of_postgresql(values: dict[str, str]) -> Findings:
+def _server_settings(values: dict[str, str]) -> Findings:
     for name, wanted, loses in (
         ("fsync", "on", "A crash can destroy the database"),
         ("full_page_writes", "on", "A crash can destroy the database"),
@@ -117,9 +117,9 @@ def _of_postgresql(values: dict[str, str]) -> Findings:
     ):
         having = values[name]
         wrong = having not in (wanted, "remote_apply", "remote_write")  # these also wait for a replica
-        yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}. {loses}.")
+        yield make_finding(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}. {loses}.")
     buffers = int(values["shared_buffers"]) * 8192
-    yield judge(
+    yield make_finding(
         "postgresql shared_buffers",
         f"{buffers // 2**20} MB",
         warning=buffers < 128 * 2**20,
@@ -129,7 +129,7 @@ def _of_postgresql(values: dict[str, str]) -> Findings:
 
 def _indexes() -> Finding:
     invalid = [row[0] for row in fetch("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")]
-    return judge(
+    return make_finding(
         "postgresql indexes",
         f"invalid: {', '.join(invalid)}" if invalid else "are valid",
         error=bool(invalid),
@@ -141,7 +141,7 @@ def _migrations() -> Finding:
     why = refusal("database", MigrationRecorder(connection).applied_migrations())
     missing = [] if why else unapplied()
     names = ", ".join(missing[:5]) + (" …" if missing[5:] else "")
-    return judge(
+    return make_finding(
         "migrations",
         why or (f"{len(missing)} not applied: {names}" if missing else "are applied"),
         error=bool(why or missing),
@@ -155,7 +155,7 @@ def replicas() -> Findings:
         found = replica.condition()
     except Error as error:
         said = f"does not answer ({(str(error).splitlines() or [''])[0]})"
-        yield judge(
+        yield make_finding(
             "replica",
             said,
             warning=True,
@@ -163,13 +163,13 @@ def replicas() -> Findings:
         )
         return
     sound = found.is_replica and found.is_of_primary
-    yield judge(
+    yield make_finding(
         "replica",
         "streams from the primary" if sound else "is not a replica of the primary",
         warning=not sound,
         todo="Set FEEDSITE_REPLICA_URL to a hot standby of FEEDSITE_DATABASE_URL. The primary serves all reads.",
     )
-    yield judge(
+    yield make_finding(
         "replica lag",
         "is unknown: the replica has replayed no commit since it started"
         if math.isinf(found.lag)

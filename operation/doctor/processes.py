@@ -7,7 +7,7 @@ from django.conf import settings
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from operation.doctor.findings import OK, WAIT_SECONDS, Findings, judge
+from operation.doctor.findings import OK, WAIT_SECONDS, Findings, make_finding
 
 PAGE_SECONDS = 10.0
 """Seconds for a page, on a busy machine."""
@@ -16,7 +16,7 @@ PAGE_SECONDS = 10.0
 def process(name: str, url: str) -> Findings:
     """Check that a process answers /healthz."""
     status, said = _request(url, "/healthz", WAIT_SECONDS)
-    yield judge(name, said, warning=status != 200, todo=f"Start it. If it listens elsewhere, add --{name} URL.")
+    yield make_finding(name, said, warning=status != 200, todo=f"Start it. If it listens elsewhere, add --{name} URL.")
 
 
 def web(url: str) -> Findings:
@@ -27,11 +27,13 @@ def web(url: str) -> Findings:
             return
     status, said = _request(url, "/readyz", WAIT_SECONDS)
     is_ready = status == 200 or ("secret key" not in said and "static files" not in said)
-    yield judge("web readiness", said, error=not is_ready, todo="Fix what is named here: docs/runbook.md, No answer.")
+    yield make_finding(
+        "web readiness", said, error=not is_ready, todo="Fix what is named here: docs/runbook.md, No answer."
+    )
     if status != 200 and is_ready:
         return  # a server does not answer; other checks report it
     status, said = _request(url, "/about", PAGE_SECONDS)
-    yield judge(
+    yield make_finding(
         "web page",
         said,
         error=status != 200,
@@ -68,7 +70,7 @@ def grpc_process(place: str) -> Findings:
             serves, said = answer.status == answer.SERVING, HealthCheckResponse.ServingStatus.Name(answer.status)
         except grpc.RpcError as error:
             serves, said = False, f"no answer ({error.code().name})"
-    yield judge(
+    yield make_finding(
         "grpc",
         f"{place}: {said}",
         warning=not serves,

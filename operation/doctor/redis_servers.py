@@ -8,7 +8,7 @@ import redis
 from django.conf import settings
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from operation.doctor.findings import WAIT_SECONDS, Finding, Findings, clock, judge
+from operation.doctor.findings import WAIT_SECONDS, Finding, Findings, clock, make_finding
 from runtime.addresses import names_cluster
 from storage.cluster import Cluster
 from storage.connections import client_of
@@ -38,7 +38,7 @@ def primaries() -> list[tuple[str, str]]:
     if names_cluster(settings.REDIS_URL):
         with suppress(redis.RedisError), closing(client_of(settings.REDIS_URL, WAIT_SECONDS)) as client:
             assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
-            (slots,) = client.ask([("CLUSTER", "SLOTS")])
+            (slots,) = client.execute_many([("CLUSTER", "SLOTS")])
             places = {(str(primary[0], "ascii"), primary[1]) for _, _, primary, *_ in slots}
             found += [("feeds", client.address.url_of(host, port)) for host, port in sorted(places)]
     return found
@@ -49,20 +49,20 @@ def feeds_cluster() -> Findings:
     client = client_of(settings.REDIS_URL, WAIT_SECONDS)
     assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
     with closing(client):
-        (slots,) = client.ask([("CLUSTER", "SLOTS")])
+        (slots,) = client.execute_many([("CLUSTER", "SLOTS")])
         shards = {(str(primary[0], "ascii"), primary[1]): len(replicas) for _, _, primary, *replicas in slots}
         covered = sum(
             _own_slots(client.address.url_of(host, port), name)
             for host, port, name in {(str(primary[0], "ascii"), *primary[1:3]) for _, _, primary, *_ in slots}
         )
-        yield judge(
+        yield make_finding(
             "feeds slots",
             f"{covered} of {REDIS_CLUSTER_HASH_SLOTS} are served",
             error=covered < REDIS_CLUSTER_HASH_SLOTS,
             todo="Run `valkey-cli --cluster fix`. PostgreSQL serves the readers of the other slots until then.",
         )
         alone = [f"{host}:{port}" for (host, port), replicas in shards.items() if not replicas]
-        yield judge(
+        yield make_finding(
             "feeds replicas",
             f"{len(shards)} primaries, {sum(shards.values())} replicas"
             + (f"; none of {', '.join(alone)}" * bool(alone)),
@@ -102,14 +102,14 @@ def redis_server(role: str, url: str) -> Findings:
     with client:
         info: dict[str, Any] = client.info()
         yield _version(role, info)
-        yield judge(
+        yield make_finding(
             f"{role} role",
             info["role"],
             error=info["role"] != "master",
             todo="Set the address of the primary: a replica accepts no writes.",
         )
         took = min(_timed(client.ping) for _ in range(5))
-        yield judge(
+        yield make_finding(
             f"{role} latency",
             f"{1000 * took:.1f} ms",
             error=took > settings.REDIS_TIMEOUT_SECONDS,
@@ -122,7 +122,7 @@ def redis_server(role: str, url: str) -> Findings:
         try:
             values = {str(name): str(value) for name, value in client.config_get("*").items()}
         except redis.ResponseError:
-            yield judge(
+            yield make_finding(
                 f"{role} settings",
                 "cannot be read: CONFIG is refused",
                 warning=True,
@@ -131,9 +131,9 @@ def redis_server(role: str, url: str) -> Findings:
             return
     yield from _memory(role, info, values)
     if role == "feeds":
-        yield from _of_feeds(values)
+        yield from _feeds_settings(values)
         if info.get("cluster_enabled"):
-            yield _of_node(values)
+            yield _cluster_node_settings(values)
     if role in DURABLE:
         yield from _durability(role, values)
     if role == "plays":
@@ -142,7 +142,7 @@ def redis_server(role: str, url: str) -> Findings:
 
 def _durability(role: str, values: dict[str, str]) -> Findings:
     kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
-    yield judge(
+    yield make_finding(
         f"{role} appendonly",
         values.get("appendonly", ""),
         error=not kept and role != "broker",
@@ -150,7 +150,7 @@ def _durability(role: str, values: dict[str, str]) -> Findings:
         todo=f"Set appendonly yes. If the server is killed, {DURABLE[role]}.",
     )
     wanted = "always" if role == "plays" else "everysec"
-    yield judge(
+    yield make_finding(
         f"{role} appendfsync",
         fsync,
         warning=fsync not in (wanted, "always"),
@@ -160,7 +160,7 @@ def _durability(role: str, values: dict[str, str]) -> Findings:
 
 def _server_of_the_plays(url: str) -> Finding:
     shared = [other for other, theirs in redis_roles().items() if other != "plays" and _server(theirs) == _server(url)]
-    return judge(
+    return make_finding(
         "plays server",
         f"is shared with {' and '.join(shared)}" if shared else "is not shared",
         warning=bool(shared),
@@ -175,11 +175,11 @@ def _server(url: str) -> tuple[str | None, int | None, str]:
 
 def _version(role: str, info: dict[str, Any]) -> Finding:
     if kvrocks := info.get("kvrocks_version"):  # it also reports an old Redis version
-        return judge(f"{role} version", f"Kvrocks {kvrocks}")
+        return make_finding(f"{role} version", f"Kvrocks {kvrocks}")
     valkey = info.get("valkey_version")
     name, text, least = ("Valkey", valkey, (7, 2)) if valkey else ("Redis", info["redis_version"], (7, 0))
     having = tuple(int(part) for part in str(text).split(".")[:2])
-    return judge(
+    return make_finding(
         f"{role} version",
         f"{name} {text}",
         error=having < least,
@@ -194,49 +194,49 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
         int(info["used_memory"]),
     )
     if role in DURABLE:
-        yield judge(
+        yield make_finding(
             f"{role} maxmemory-policy",
             policy,
             error=policy != "noeviction",
             todo="Set maxmemory-policy noeviction. This server must never evict data.",
         )
     elif role == "cache":
-        yield judge(
+        yield make_finding(
             f"{role} maxmemory-policy",
             policy,
             warning=policy != "noeviction",
             todo="Set FEEDSITE_CACHE_URL to a server with noeviction. Eviction resets rate limits.",
         )
     else:
-        yield judge(
+        yield make_finding(
             f"{role} maxmemory-policy",
             policy,
             warning=policy != "allkeys-lru",
             todo="Set maxmemory-policy allkeys-lru. All data here can be rebuilt, so old data may be evicted.",
         )
-        yield judge(
+        yield make_finding(
             f"{role} maxmemory",
             f"{allowed // 2**20} MB" if allowed else "unlimited",
             warning=not allowed,
             todo="Set maxmemory below the machine's memory. Otherwise the kernel kills the server when memory is full.",
         )
     full = bool(allowed) and used > 0.9 * allowed and policy == "noeviction"
-    yield judge(
+    yield make_finding(
         f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory. It refuses writes soon."
     )
 
 
-def _of_feeds(values: dict[str, str]) -> Findings:
+def _feeds_settings(values: dict[str, str]) -> Findings:
     entries = int(values.get("zset-max-listpack-entries") or values.get("zset-max-ziplist-entries") or 0)
     needed = settings.LEVEL_CAPS[2] + settings.WINDOW_SLACK
-    yield judge(
+    yield make_finding(
         "feeds zset-max-listpack-entries",
         str(entries),
         warning=entries <= needed,
         todo="Set zset-max-listpack-entries 512. Inboxes use three times the memory now.",
     )
     saved = values.get("save", "") != "" or values.get("appendonly") == "yes"
-    yield judge(
+    yield make_finding(
         "feeds persistence",
         "is on" if saved else "is off",
         warning=saved,
@@ -244,9 +244,9 @@ def _of_feeds(values: dict[str, str]) -> Findings:
     )
 
 
-def _of_node(values: dict[str, str]) -> Finding:
+def _cluster_node_settings(values: dict[str, str]) -> Finding:
     whole = values.get("cluster-require-full-coverage") == "yes"
-    return judge(
+    return make_finding(
         "feeds cluster-require-full-coverage",
         "yes" if whole else "no",
         warning=whole,

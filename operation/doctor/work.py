@@ -5,8 +5,8 @@ from celery import current_app
 
 from accounts.mail.models import Letter, LetterState
 from accounts.mail.sending import unsent
-from operation.doctor.findings import WAIT_SECONDS, Findings, clock, judge
-from operation.gauges import BACKLOG, last_observed, queue_lengths, waits
+from operation.doctor.findings import WAIT_SECONDS, Findings, clock, make_finding
+from operation.gauges import BACKLOG, last_observed, oldest_waits, queue_lengths
 from seen.models import MergeRun
 from seen.status import NodeState, waiting
 from storage.connections import database_now, fetch
@@ -23,7 +23,7 @@ LATELY = timedelta(hours=2)
 def queues() -> Findings:
     """Check the length of Celery's queues."""
     for name, length in queue_lengths().items():
-        yield judge(
+        yield make_finding(
             f"queue {name}",
             f"{length:,} messages",
             warning=length > 10_000,
@@ -36,7 +36,7 @@ def workers() -> Findings:
     names = sorted(name for name, _ in uptimes())
     lanes = [name for name in names if name.startswith(f"{OUTSIDE}@")]
     workers = [name for name in names if name not in lanes]
-    yield judge(
+    yield make_finding(
         "workers",
         ", ".join(workers) or "none answers",
         error=not workers,
@@ -46,7 +46,7 @@ def workers() -> Findings:
         else "Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
         "docs/runbook.md, Backlog.",
     )
-    yield judge(
+    yield make_finding(
         f"lane {OUTSIDE}",
         ", ".join(lanes) or "none answers",
         warning=not lanes,
@@ -80,7 +80,7 @@ def beat(now: datetime) -> Findings:
     young = late and youngest < YOUNG.total_seconds()
     if young:
         text += f"; the workers started {youngest:.0f} s ago"
-    yield judge(
+    yield make_finding(
         "beat",
         text,
         error=late and not young,
@@ -93,20 +93,20 @@ def beat(now: datetime) -> Findings:
 
 def waiting_work() -> Findings:
     """Check how long work with retries of its own waits."""
-    for work, seconds in waits().items():
+    for work, seconds in oldest_waits().items():
         text = f"the oldest waits for {timedelta(seconds=int(seconds))}" if seconds else "none is late"
         todo = "Check that beat and a worker run. The worker's log says why it fails: docs/runbook.md, Backlog."
         if work == "letters":
             todo = "Try `manage.py sendtestemail ADDRESS`: docs/runbook.md, Mail does not go out."
             tried = Letter.objects.filter(state=LetterState.WAITING).exclude(error="").order_by("created_at").first()
             text += f". The mail server's answer: {tried.error}" if tried else ""
-        yield judge(work, text, warning=seconds > LATE_SECONDS, todo=todo)
+        yield make_finding(work, text, warning=seconds > LATE_SECONDS, todo=todo)
 
 
 def letters() -> Findings:
     """Check letters that will not be sent any more."""
     failed = unsent().count()
-    yield judge(
+    yield make_finding(
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
@@ -118,13 +118,13 @@ def letters() -> Findings:
 def deliveries(now: datetime) -> Findings:
     """Check pending and parked deliveries."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
-    yield judge(
+    yield make_finding(
         "deliveries",
         f"{pending:,} pending, the oldest waits for {max(oldest, 0):.0f} s",
         warning=oldest > 60,
         todo="Check that workers run and that the feeds server answers: docs/runbook.md, Backlog.",
     )
-    yield judge(
+    yield make_finding(
         "parked deliveries",
         f"{parked:,}",
         warning=parked > 0,
@@ -136,7 +136,7 @@ def merges_of_plays(now: datetime) -> Findings:
     """Check that plays are merged in time."""
     left = waiting(now=now)[NodeState.LEFT]
     failed = MergeRun.objects.filter(started_at__gt=now - LATELY).exclude(error="").count()
-    yield judge(
+    yield make_finding(
         "merges of plays",
         f"{left:,} users wait for more than two hours, {failed:,} merges failed" if left or failed else "in time",
         warning=bool(left or failed),

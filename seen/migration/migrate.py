@@ -18,7 +18,7 @@ from runtime.addresses import names_cluster
 from seen.filter_store import FilterKey
 from seen.migration import old
 from seen.migration.old import MIGRATED, Migration, Phase
-from seen.played import client, errors, marks
+from seen.played import client, errors, mark_commands
 from seen.store import store
 from storage.connections import pipelined
 
@@ -49,12 +49,12 @@ def run(*, clock: Clock) -> int:
 
     Raises MigrationError, PlayedUnavailableError, StoreUnavailableError. Run it again then.
     """
-    with _alone():
+    with _migration_lock():
         _begin(clock())
         users = 0
         for some in _chunks():
             with errors():
-                pipelined(client(), marks(_unmigrated(some), now=clock()))
+                pipelined(client(), mark_commands(_unmigrated(some), now=clock()))
             users += len(some)
 
         def note(migration: Migration) -> Migration:
@@ -107,7 +107,7 @@ def cut_over(*, clock: Clock, say: Say = print) -> int:
     Checks every user, because counts may be wrong after a failure. Who has only plays that were written twice needs no
     migration.
     """
-    with _alone():
+    with _migration_lock():
         migration = old.state()
         users = left = 0
         if migration.phase != Phase.CUT_OVER:
@@ -165,7 +165,7 @@ def status() -> MigrationStatus:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _migration_lock() -> Iterator[None]:
     """Let one run at a time into the block. A killed command loses its lock."""
     with connection.cursor() as cursor:
         for _ in range(50):

@@ -100,11 +100,11 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
-    """The keys to read before a user's filters, for `known`."""
+    """The keys to read before a user's filters, for `plays_outside_filters`."""
     return [FilterKey(user_id, MIGRATED), STATE_KEY] if settings.PLAYED_OLD_URL else []
 
 
-def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
+def plays_outside_filters(user_id: int, found: Sequence[bytes | None]) -> Ids:
     """The user's plays that may not be in the filters, from the values of `keys_of`.
 
     Raises redis.RedisError and OSError.
@@ -136,7 +136,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
 
 
 # --- Merging -----------------------------------------------------------------------------------------------
-class Before(NamedTuple):
+class UnmigratedPlays(NamedTuple):
     """Old plays that the filters lack, to be merged."""
 
     months: dict[FilterKey, Ids]
@@ -144,10 +144,10 @@ class Before(NamedTuple):
     """The users who are migrated with them."""
 
 
-def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
+def unmigrated(user_ids: Sequence[int], *, now: datetime) -> UnmigratedPlays:
     """The users' old plays that the filters lack. Raises StoreUnavailableError and redis.RedisError."""
     if not settings.PLAYED_OLD_URL or state().phase != Phase.RUNNING:
-        return Before({}, [])
+        return UnmigratedPlays({}, [])
     marks = store().read([FilterKey(user_id, MIGRATED) for user_id in user_ids])
     unmarked = [user_id for user_id, mark in zip(user_ids, marks, strict=True) if not mark]
     months: dict[int, Months] = {}
@@ -155,13 +155,13 @@ def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
         some = unmarked[first : first + AT_ONCE]
         for user_id, reply in zip(some, pipelined(client(), map(_dated_range, some)), strict=True):
             months[user_id] = by_month(*_numbers(reply[::2], reply[1::2]), now=now)
-    return Before(
+    return UnmigratedPlays(
         {FilterKey(user_id, month): ids for user_id, one in months.items() for month, ids in one.items() if len(ids)},
         unmarked,
     )
 
 
-def migrated(before: Before) -> None:
+def mark_migrated(before: UnmigratedPlays) -> None:
     """Mark users with complete filters. Raises StoreUnavailableError."""
     if before.user_ids:
         store().update([FilterKey(user_id, MIGRATED) for user_id in before.user_ids], lambda key, data: MARK)

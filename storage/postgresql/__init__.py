@@ -25,7 +25,7 @@ def set_process_timeout(seconds: float) -> None:
 
 
 @contextmanager
-def bounded(seconds: float) -> Iterator[None]:
+def statement_timeout(seconds: float) -> Iterator[None]:
     """Bound statements on connections made in the block to `seconds`."""
     before = DatabaseWrapper.seconds
     set_process_timeout(seconds)

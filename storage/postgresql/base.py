@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.backends.postgresql import base
 
 from runtime.logs import outage
-from storage.breaker import BREAKER_SECONDS, Breaker, OpenError
+from storage.breaker import BREAKER_SECONDS, Breaker, BreakerOpenError
 
 Waiting = Generator[Any, Any, Any]
 """An operation of psycopg on a connection. It yields what it waits for, and is sent what came, if anything."""
@@ -100,20 +100,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
         """Connect. Raises psycopg.OperationalError at once while the server is left alone."""
         if math.isinf(self.seconds):
-            return self._come(super().get_new_connection(conn_params))
-        breaker = outage_of(self.alias)
+            return self._note_connected(super().get_new_connection(conn_params))
+        breaker = breaker_of(self.alias)
         try:
             with breaker.guard(conn_params["connect_timeout"]):
-                connection = self._come(super().get_new_connection(conn_params))
-        except OpenError as error:
+                connection = self._note_connected(super().get_new_connection(conn_params))
+        except BreakerOpenError as error:
             raise psycopg.OperationalError(str(error)) from error
         connection.seconds, connection.breaker = self.seconds + GRACE_SECONDS, breaker
         return connection
 
-    def _come(self, connection: Any) -> Connection:
+    def _note_connected(self, connection: Any) -> Connection:
         if self.alias != REPLICA:
             outage.ends()
-        return as_ours(connection)
+        return to_own_connection(connection)
 
     def bound(self, seconds: float) -> None:
         """Bound this thread's statements to `seconds`, on its open connection too."""
@@ -122,14 +122,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.connection.seconds = seconds + GRACE_SECONDS
 
 
-def as_ours(connection: Any) -> Connection:
+def to_own_connection(connection: Any) -> Connection:
     """Turn Django's connection into ours by changing its class, for lack of a setting."""
     connection.__class__ = Connection
     return cast("Connection", connection)
 
 
 @cache
-def outage_of(alias: str) -> Breaker:
+def breaker_of(alias: str) -> Breaker:
     """The breaker of a server. A replica is left alone for longer: the site works without it."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

@@ -34,7 +34,7 @@ from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pages import logged_in
-from web.times import written
+from web.times import format_moment
 
 pytestmark = pytest.mark.django_db
 
@@ -253,7 +253,7 @@ def test_a_new_invitation_is_told_with_its_link(inviting: tuple[User, Client]) -
     made = Invitation.objects.get()
     assert f"/invite/{made.code}" in said
     assert made.expires_at is not None
-    assert f"expires {written(made.expires_at, 'DATETIME_FORMAT')}<" in page
+    assert f"expires {format_moment(made.expires_at, 'DATETIME_FORMAT')}<" in page
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from community.demo_pictures import BANNERS, FACES, FEATURES, FOLDER, MORE_FACES
 from items.models import Item, ItemDocument, ItemType
 from items.text import check_content
 from media.models import MediaFile, Use
-from media.objects import kept
+from media.objects import facts_for_json
 from storage.connections import fetch
 from tests.support.pictures import files_of
 from timeline.home import home_page
@@ -64,7 +64,7 @@ def _posts(rows: list[MediaFile]) -> None:
         check_content(item.type, item.content, item.title)
         media = sorted((row for row in rows if row.item_id == item.pk), key=lambda row: row.position)
         assert [str(row.pk) for row in media] == item.content.get("media", [])
-        assert item.media == kept(media)
+        assert item.media == facts_for_json(media)
         assert all(row.owner_id == item.sender_id and row.description for row in media)
     used = [row for row in rows if row.use == Use.ITEM]
     assert {"tall", "wide", "square"} <= {_aspect(row) for row in used}

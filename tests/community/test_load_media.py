@@ -11,7 +11,7 @@ from accounts.models import User
 from items.models import Item, ItemType
 from items.text import check_content
 from media.models import MediaFile, Use
-from media.objects import kept
+from media.objects import facts_for_json
 from tests.support.datasets import as_json, packed
 from tests.support.pictures import files_of, jpeg, mp4
 from timeline.home import home_page
@@ -87,7 +87,7 @@ def test_avatars_and_media(load: Load, folder: Path, media_folder: Path) -> None
         check_content(item.type, item.content, item.title)
         rows = list(MediaFile.objects.filter(item_id=item.pk).order_by("position"))
         assert [str(row.pk) for row in rows] == item.content.get("media", [])
-        assert item.media == kept(rows)
+        assert item.media == facts_for_json(rows)
         assert all((row.use, row.owner_id) == (Use.ITEM, ann.pk) for row in rows)
     assert [entry["description"] for entry in items[2].media if "description" in entry] == ["落日"]
     assert [(entry["width"], entry["height"]) for entry in items[2].media] == [(90, 40), (80, 50)]

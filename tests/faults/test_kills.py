@@ -243,7 +243,7 @@ def exact(reader: User) -> None:
 
 def is_deep(reader: User) -> bool:
     reader.refresh_from_db()
-    window = Window.slice(pipelined(feeds_for_tasks(), [Inbox(reader.pk).reading(2**53, 100)])[0], 100)
+    window = Window.slice(pipelined(feeds_for_tasks(), [Inbox(reader.pk).read_command(2**53, 100)])[0], 100)
     return window is not None and reader.level == 3 and window.pushes == reader.push_generation
 
 

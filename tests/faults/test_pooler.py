@@ -20,7 +20,7 @@ from relations import actions as relations
 from runtime.embedded import Home, wait_for
 from storage import postgresql
 from storage.connections import fetch, stream
-from storage.postgresql.base import outage_of
+from storage.postgresql.base import breaker_of
 from tests.support.pooler import PROGRAM, Pooler
 from tests.support.replica import sockets_of_primary
 from tests.support.sites import until
@@ -120,7 +120,7 @@ def test_a_statement_ends_soon_after_its_client_gave_up(pooled: Pooler) -> None:
         assert time.monotonic() - began < 10
         assert wait_for(lambda: not any("pg_sleep" in query for _, _, query in backends()), 10)
         connection.close()
-        assert wait_for(lambda: not outage_of("default").is_open, 10)
+        assert wait_for(lambda: not breaker_of("default").is_open, 10)
         assert fetch("SELECT 1") == [(1,)]
     finally:
         postgresql.set_process_timeout(math.inf)

@@ -87,7 +87,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.filters.matching.fold": [fold],
     "items.filters.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
     "items.filters.matching.marked": [lambda written: marked(written, MATCHER)],
-    "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
+    "moderation.rules.mark_hits": [lambda written: rules.mark_hits(written, [("a", False), ("的", True)])],
     "web.strict_json.check_text": [lambda written: check_text([written])],
     "web.strict_json.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
 }

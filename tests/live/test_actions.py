@@ -50,7 +50,7 @@ def brought(state: State) -> LiveSession:
         case State.CANCELLED:
             actions.cancel(session=session, now=NOW)
         case State.MISSED:
-            actions.miss(session=session, now=NOW + 9 * HOUR)
+            actions.mark_missed(session=session, now=NOW + 9 * HOUR)
     return session
 
 
@@ -64,7 +64,7 @@ VERBS: dict[str, tuple[Callable[..., Any], dict[State, State]]] = {
     "start": (partial(actions.start, now=LATER), {State.UPCOMING: State.LIVE}),
     "end": (partial(actions.end, now=LATER), {State.LIVE: State.REPLAY}),
     "cancel": (partial(actions.cancel, now=LATER), {State.UPCOMING: State.CANCELLED}),
-    "miss": (partial(actions.miss, now=LATER), {State.UPCOMING: State.MISSED}),
+    "miss": (partial(actions.mark_missed, now=LATER), {State.UPCOMING: State.MISSED}),
     "edit the title": (
         partial(actions.edit, now=LATER, title="New"),
         {state: state for state in (State.UPCOMING, State.LIVE, State.REPLAY)},
@@ -125,11 +125,11 @@ def test_a_session_is_missed_only_after_the_grace(settings: Any) -> None:
     settings.LIVE_GRACE = 2 * HOUR
     session = plan(starts_at=NOW)
     with pytest.raises(WrongStateError):
-        actions.miss(session=session, now=NOW + 2 * HOUR - MINUTE)
+        actions.mark_missed(session=session, now=NOW + 2 * HOUR - MINUTE)
     actions.edit(session=session, now=NOW, starts_at=NOW + HOUR)
     with pytest.raises(WrongStateError):
-        actions.miss(session=session, now=NOW + 2 * HOUR)
-    assert actions.miss(session=session, now=NOW + 3 * HOUR).state == State.MISSED
+        actions.mark_missed(session=session, now=NOW + 2 * HOUR)
+    assert actions.mark_missed(session=session, now=NOW + 3 * HOUR).state == State.MISSED
 
 
 def test_what_cannot_be_is_said_by_field() -> None:
@@ -171,11 +171,13 @@ def test_a_hidden_session_leaves_the_lineup_and_comes_back(feeds: redis.Redis) -
     for verb in (actions.hide, actions.show_again):
         verb(session=session, now=NOW)
         lineup.apply(host.pk)
-        seen.append([entry.session_id for entry in Lineup.read(pipelined(feeds, [Lineup(host.pk).reading()])[0])[1]])
+        seen.append(
+            [entry.session_id for entry in Lineup.read(pipelined(feeds, [Lineup(host.pk).read_command()])[0])[1]]
+        )
     assert seen == [[], [session.pk]]
 
 
-HELD: dict[str, Callable[..., Any]] = {"hold": actions.hold, "reject": actions.reject}
+HELD: dict[str, Callable[..., Any]] = {"hold": actions.hide_for_review, "reject": actions.reject}
 
 
 @pytest.mark.parametrize("verb", HELD.values(), ids=HELD)
@@ -214,7 +216,7 @@ def test_events_in_any_order_leave_the_same_lineup(feeds: redis.Redis, monkeypat
         feeds.flushall()
         for command in order:
             pipelined(feeds, [command])
-        assert Lineup.read(pipelined(feeds, [Lineup(host.pk).reading()])[0]) == (newest, []), order
+        assert Lineup.read(pipelined(feeds, [Lineup(host.pk).read_command()])[0]) == (newest, []), order
 
 
 @pytest.mark.slow
@@ -232,7 +234,7 @@ def test_the_broker_is_gone_and_the_sweeper_brings_it(
     celery_breaker_reset()
     assert lineup.sweep(now=datetime.now(UTC) + MINUTE) == 1
     workers.work()
-    version, entries = Lineup.read(pipelined(feeds, [Lineup(host.pk).reading()])[0])
+    version, entries = Lineup.read(pipelined(feeds, [Lineup(host.pk).read_command()])[0])
     assert (version, [entry.session_id for entry in entries]) == (Host.objects.get().version, [session.pk])
     assert lineup.sweep(now=datetime.now(UTC) + MINUTE) == 0
 

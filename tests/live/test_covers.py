@@ -190,7 +190,11 @@ def test_covers_cost_no_statement(host: User) -> None:
 
 
 # --- Withdrawing -----------------------------------------------------------------------------------------
-HIDING: dict[str, Callable[..., Any]] = {"hide": actions.hide, "hold": actions.hold, "reject": actions.reject}
+HIDING: dict[str, Callable[..., Any]] = {
+    "hide": actions.hide,
+    "hold": actions.hide_for_review,
+    "reject": actions.reject,
+}
 
 
 @pytest.mark.parametrize("verb", HIDING)

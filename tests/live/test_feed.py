@@ -17,7 +17,7 @@ from accounts.models import User
 from live import actions, feed, lineup, snapshot
 from live.feed import live_page
 from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
-from live.snapshot import SnapshotExpiredError, UnknownSnapshotError, WalkSnapshot, forget_kept
+from live.snapshot import SnapshotExpiredError, UnknownSnapshotError, WalkSnapshot, delete_expired
 from live.walk import LivePage
 from relations import actions as relations
 from storage import connections, keys
@@ -298,8 +298,8 @@ def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valke
     connections.feeds_breaker.reset()
     assert len(page(reader, first).items) == 2, "Redis is back, and the walk goes on"
     kept = KeptSnapshot.objects.get()
-    assert forget_kept(now=kept.expires_at - timedelta(seconds=1)) == 0
-    assert forget_kept(now=kept.expires_at) == 1
+    assert delete_expired(now=kept.expires_at - timedelta(seconds=1)) == 0
+    assert delete_expired(now=kept.expires_at) == 1
 
 
 def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
@@ -307,11 +307,11 @@ def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     snapshot = WalkSnapshot.take(reader.pk, 7, [3, -4], 1, now)
     snapshot.store([3, -4], 1, now)
     late = now + timedelta(minutes=29)
-    found = snapshot.stored(3, late)
+    found = snapshot.read_stored(3, late)
     assert found is not None
     assert (found.is_entry, found.entries, found.lives) == (True, [-4], [3])
-    assert snapshot.stored(None, late + timedelta(minutes=29)) is not None
-    assert snapshot.stored(None, late + timedelta(minutes=90)) is None
+    assert snapshot.read_stored(None, late + timedelta(minutes=29)) is not None
+    assert snapshot.read_stored(None, late + timedelta(minutes=90)) is None
 
 
 # --- Snapshot cap ----------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_rows_of_ended_walks_go_however_many(reader: User, monkeypatch: pytest.M
         KeptSnapshot.objects.create(
             reader=reader, digest=str(number), lives=0, entries=[], expires_at=now + timedelta(seconds=number)
         )
-    assert forget_kept(now=now + timedelta(seconds=39)) == 40
+    assert delete_expired(now=now + timedelta(seconds=39)) == 40
     assert KeptSnapshot.objects.count() == 5
 
 

@@ -20,7 +20,7 @@ HOUR = 3_600_000
 
 
 def held(feeds: redis.Redis, host_id: int) -> tuple[int, list[Scheduled]]:
-    return Lineup.read(pipelined(feeds, [Lineup(host_id).reading()])[0])
+    return Lineup.read(pipelined(feeds, [Lineup(host_id).read_command()])[0])
 
 
 def test_holds_what_is_live_or_upcoming_in_the_order_of_the_feed(feeds: redis.Redis) -> None:

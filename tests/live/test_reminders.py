@@ -204,7 +204,7 @@ def test_what_comes_to_nothing_forgets_who_asked(session: LiveSession) -> None:
     for each in (session, other):
         actions.remind(user=UserFactory(), session=each)
     actions.cancel(session=session, now=NOW)
-    actions.miss(session=other, now=NOW + timedelta(days=1))
+    actions.mark_missed(session=other, now=NOW + timedelta(days=1))
     assert not Reminder.objects.exists()
     assert reminders.sweep() == 0
 
@@ -221,7 +221,7 @@ def test_the_sweep_costs_an_index() -> None:
 def test_reminders_of_a_held_session_wait_for_its_approval(session: LiveSession, workers: Workers) -> None:
     fan = UserFactory()
     actions.remind(user=fan, session=session)
-    actions.hold(session=session, now=NOW)
+    actions.hide_for_review(session=session, now=NOW)
     actions.start(session=session, now=NOW)
     reminders.send(session.pk)
     assert Reminder.objects.count() == 1

@@ -71,7 +71,7 @@ def test_a_replay_comes_to_every_follower_with_an_inbox(
 def test_delivering_again_changes_nothing(host: User, reader: User, workers: Workers, feeds: redis.Redis) -> None:
     ended = session(host, State.REPLAY)
     for _ in range(2):
-        replays.deliver_anew(session=ended)
+        replays.create_delivery(session=ended)
         workers.work()
     assert held(feeds, reader) == [ended.position]
 
@@ -83,7 +83,7 @@ def test_a_big_vs_replay_is_pulled_whatever_they_become(
     ended = session(host, State.REPLAY)
     assert not ReplayDelivery.objects.exists()
     User.objects.update(is_big_v=False)
-    replays.deliver_anew(session=ended)
+    replays.create_delivery(session=ended)
     workers.work()
     assert held(feeds, reader) == []
     assert LiveSession.objects.get(pulled=True).pk == ended.pk

@@ -32,7 +32,7 @@ def test_as_time_goes_by(settings: Any) -> None:
     show, brief, by_hand = plan(10, automatic=True, minutes=30), plan(15, automatic=True, minutes=5), plan(10)
     timeline = []
     for minute in (0, 9, 10, 15, 20, 39, 40, 129, 130, 500):
-        timing.run(now=NOW + minute * MINUTE)
+        timing.advance_due(now=NOW + minute * MINUTE)
         timeline.append((minute, *states(show, brief, by_hand)))
     up, live, replay, missed = State.UPCOMING, State.LIVE, State.REPLAY, State.MISSED
     assert timeline == [
@@ -47,26 +47,26 @@ def test_as_time_goes_by(settings: Any) -> None:
         (130, replay, replay, missed),
         (500, replay, replay, missed),
     ]
-    assert timing.run(now=NOW + 500 * MINUTE) == 0
+    assert timing.advance_due(now=NOW + 500 * MINUTE) == 0
 
 
 def test_what_its_host_forgets_to_end_ends(settings: Any) -> None:
     settings.LIVE_LONGEST = timedelta(hours=3)
     session = actions.start(session=plan(0), now=NOW)
-    timing.run(now=NOW + 179 * MINUTE)
+    timing.advance_due(now=NOW + 179 * MINUTE)
     assert states(session) == [State.LIVE]
-    timing.run(now=NOW + 180 * MINUTE)
+    timing.advance_due(now=NOW + 180 * MINUTE)
     assert states(session) == [State.REPLAY]
 
 
 @pytest.mark.slow
 def test_the_sessions_of_the_unseen_do_not_start_but_do_end() -> None:
     hidden, inactive, live = plan(1, automatic=True), plan(1, automatic=True), plan(0, automatic=True, minutes=5)
-    timing.run(now=NOW)
+    timing.advance_due(now=NOW)
     actions.hide(session=hidden, now=NOW)
     deactivation.deactivate(user=inactive.host)
     deactivation.deactivate(user=live.host)
-    timing.run(now=NOW + 9 * MINUTE)
+    timing.advance_due(now=NOW + 9 * MINUTE)
     assert states(hidden, inactive, live) == [State.UPCOMING, State.UPCOMING, State.REPLAY]
 
 
@@ -85,12 +85,12 @@ def test_what_was_off_for_long_is_missed_and_its_series_goes_on() -> None:
     host = UserFactory()
     first = plan(0, host=host, automatic=True)
     LiveSession.objects.update(repeat_minutes=60)
-    timing.run(now=NOW + 330 * MINUTE)
+    timing.advance_due(now=NOW + 330 * MINUTE)
     following = LiveSession.objects.exclude(pk=first.pk).get()
     assert states(first, following) == [State.MISSED, State.UPCOMING]
     assert following.starts_at == NOW + 360 * MINUTE
-    timing.run(now=NOW + 360 * MINUTE)
-    timing.run(now=NOW + 425 * MINUTE)
+    timing.advance_due(now=NOW + 360 * MINUTE)
+    timing.advance_due(now=NOW + 425 * MINUTE)
     assert states(following) == [State.REPLAY]
     last = LiveSession.objects.latest("starts_at")
     assert last.starts_at == NOW + 480 * MINUTE, "the hour in which it was still on is left out"
@@ -100,6 +100,6 @@ def test_what_was_off_for_long_is_missed_and_its_series_goes_on() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_two_tasks_at_once_change_each_once(workers: Workers) -> None:
     sessions = [plan(0, automatic=True) for _ in range(6)]
-    done = at_once(*[lambda: timing.run(now=NOW)] * 3)
+    done = at_once(*[lambda: timing.advance_due(now=NOW)] * 3)
     assert sum(done) == len(sessions)
     assert set(LiveSession.objects.values_list("state", "version")) == {(State.LIVE, 2)}

@@ -337,7 +337,7 @@ def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
 
 def test_going_live_in_review_says_that_others_do_not_see_it(host: Any) -> None:
     one = session(host)
-    actions.hold(session=one, now=timezone.now())
+    actions.hide_for_review(session=one, now=timezone.now())
     for _ in range(2):
         started = text(logged_in(host).post(f"/live/{one.pk}/start", follow=True))
         assert "re live. Others see it once" in started

@@ -201,7 +201,7 @@ def test_a_program_that_was_killed_is_started_again(client: APIClient) -> None:
 @pytest.mark.parametrize("data", [jpeg(), mp4(), webm()], ids=["a picture", "mp4", "webm"])
 def test_all_places_are_taken(client: APIClient, settings: Any, data: bytes) -> None:
     settings.MEDIA_PROCESSES, settings.MEDIA_WAIT_SECONDS = 1, 0.05
-    with decoder.place():
+    with decoder.decoder_slot():
         answer = send(client, data)
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
     assert send(client, data).status_code == 201

@@ -25,7 +25,7 @@ from accounts.models import Deletion, User
 from media import actions, bucket, renaming, sweeping
 from media.files import PREFIXES, StoreError, new_name
 from media.models import FileMove, MediaFile
-from media.serving import AT_ONCE_BYTES, PREFIX, served
+from media.serving import AT_ONCE_BYTES, PREFIX, with_media
 from media.store import store
 from operation import backup
 from operation.doctor import disks, examination
@@ -74,7 +74,7 @@ def get(path: str, method: str = "GET", **headers: str) -> tuple[str, dict[str, 
     told: list[Any] = []
     environ = {"PATH_INFO": path, "REQUEST_METHOD": method, **headers}
     places = threading.BoundedSemaphore(1)
-    answer = served(lambda *_: [b""], places)(environ, lambda status, found: told.extend([status, dict(found)]))
+    answer = with_media(lambda *_: [b""], places)(environ, lambda status, found: told.extend([status, dict(found)]))
     body = b"".join(answer)
     if hasattr(answer, "close"):
         answer.close()

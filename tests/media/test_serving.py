@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from media.serving import AT_ONCE_BYTES, CHUNK_BYTES, served
+from media.serving import AT_ONCE_BYTES, CHUNK_BYTES, with_media
 
 NAME = "3f/0123456789abcdef0123456789abcd"
 BYTES = bytes(range(256)) * 1000
@@ -29,7 +29,7 @@ def ask(tmp_path: Path, settings: Any) -> Ask:
             told.extend([status, dict(headers)])
 
         environ = {"PATH_INFO": path, "REQUEST_METHOD": method, **headers}
-        body = b"".join(served(lambda *_: [b"the site"], threading.BoundedSemaphore(1))(environ, start))
+        body = b"".join(with_media(lambda *_: [b"the site"], threading.BoundedSemaphore(1))(environ, start))
         return (*told, body) if told else ("", {}, body)
 
     return call
@@ -137,7 +137,7 @@ def test_slow_readers_of_large_files_leave_a_thread(tmp_path: Path, settings: An
     large.parent.mkdir(parents=True)
     for path in (large, video):
         path.write_bytes(bytes(AT_ONCE_BYTES + 1))
-    application = served(lambda *_: [b"the site"], threading.BoundedSemaphore(1))
+    application = with_media(lambda *_: [b"the site"], threading.BoundedSemaphore(1))
     told: list[str] = []
 
     def get(path: str, **headers: str) -> Any:

@@ -85,7 +85,7 @@ def test_files_that_a_move_made_are_known(medium: MediaFile, media_folder: Path)
     FileMove.objects.create(name=medium.name, to=to, ext=medium.ext, small_ext=medium.small_ext)
     medium.delete()
     store().move(names[0], f"{to}.{medium.ext}")
-    assert sweeping.without_row([f"{to}.{medium.ext}", names[1], "ab/unknown.jpg"]) == ["ab/unknown.jpg"]
+    assert sweeping.orphaned_names([f"{to}.{medium.ext}", names[1], "ab/unknown.jpg"]) == ["ab/unknown.jpg"]
 
 
 def test_renamed_files_are_withdrawn_at_once(medium: MediaFile, media_folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_many_moves_are_done_by_a_task_at_once(ann: User, media_folder: Path, mo
     monkeypatch.setattr(actions, "MOVES", 2)
     rows = [actions.upload(owner_id=ann.pk, file=upload(jpeg())) for _ in range(4)]
     with transaction.atomic():
-        actions.forget(rows)
+        actions.delete_media(rows)
     assert FileMove.objects.count() == 3
     workers.work()
     assert not FileMove.objects.exists()
@@ -192,7 +192,7 @@ def test_the_turns_of_a_day_look_at_every_file(monkeypatch: pytest.MonkeyPatch) 
         for hour in range(24):
             now = datetime(2026, 1, day, hour, tzinfo=UTC)
             monkeypatch.setattr(sweeping, "database_now", lambda now=now: now)
-            sweeping.turn()
+            sweeping.sweep_hourly_share()
         assert sorted(looked) == PREFIXES
         firsts.add(looked[0])
     assert len(firsts) == 11

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from media.webvtt import BYTES, CUES, LETTERS, CaptionsError, rewritten, words
+from media.webvtt import BYTES, CUES, LETTERS, CaptionsError, caption_words, rewritten
 
 WHOLE = """WEBVTT - Some title
 Kind: captions
@@ -88,7 +88,7 @@ def test_words_of_kept_captions() -> None:
     kept = rewritten(
         b"WEBVTT\n\n1\n00:01.000 --> 00:02.000\nfish &amp; <i>chips</i>\nWEBVTT\n\n00:03.000 --> 00:04.000\n--&gt;\n"
     )
-    assert words(kept) == "fish & chips\nWEBVTT\n-->"
+    assert caption_words(kept) == "fish & chips\nWEBVTT\n-->"
 
 
 def test_references_and_empty_lines_within_words() -> None:

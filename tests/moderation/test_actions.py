@@ -116,8 +116,8 @@ def test_an_edit_and_an_approval_at_once_do_not_deadlock(spam: WordRule, say: Sa
 
 def test_words_are_changed_with_a_line_in_the_log(spam: WordRule, moderator: User) -> None:
     spam.whole = False
-    actions.put_word(rule=spam, by=moderator)
-    actions.drop_word(rule=spam, by=moderator)
+    actions.save_word_rule(rule=spam, by=moderator)
+    actions.delete_word_rule(rule=spam, by=moderator)
     changed, dropped = Decision.objects.order_by("pk")
     assert (changed.before["whole"], changed.after["whole"]) == (True, False)
     assert (dropped.verb, dropped.before["text"], dropped.after) == ("unword", "spam", None)
@@ -137,7 +137,7 @@ def test_a_word_removed_while_it_holds_items(say: Say) -> None:
     for number in range(5):
         rule = WordRule.objects.create(text=f"word{number}")
         drop, *sent = at_once(
-            lambda rule=rule: actions.drop_word(rule=rule, by=by),
+            lambda rule=rule: actions.delete_word_rule(rule=rule, by=by),
             *[lambda number=number: say(f"word{number}") for _ in range(3)],
         )
         assert drop is None

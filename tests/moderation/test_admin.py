@@ -404,7 +404,7 @@ def test_one_word_has_one_rule(desk: Client, spam: WordRule, text_: str) -> None
 
 def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User, held: Case) -> None:
     actions.reject(case=held, by=moderator, note="rude")
-    actions.put_word(rule=WordRule(text="ham"), by=moderator)
+    actions.save_word_rule(rule=WordRule(text="ham"), by=moderator)
     page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
     assert f"The site held post {held.item_id} by @sender for review" in page
     assert f"@moderator rejected post {held.item_id} by @sender" in page

@@ -176,7 +176,7 @@ def test_blocking_and_posting_at_the_same_time(sender: User, moderator: User) ->
 
         _, was_posted = at_once(block, post)
         (rule,) = rules
-        assert [str(row.pk) for row in hashes.found(rule)] == [medium]
+        assert [str(row.pk) for row in hashes.matching_media(rule)] == [medium]
         assert was_posted == (tried(rule) == [])
         hashes.unblock(rule=rule, by=moderator)
 

@@ -6,7 +6,7 @@ from django.utils import translation
 
 from accounts.models import User
 from moderation.models import Decision, Verb
-from moderation.sentences import changes, explained, sentence, why
+from moderation.sentences import changes, explain_reason, sentence, why
 
 ITEM, SESSION, BY = {"item_id": 5}, {"session_id": 6}, "by @sam"
 ON, OFF = {"text": "ham", "is_enabled": True}, {"text": "ham", "is_enabled": False}
@@ -90,10 +90,10 @@ def test_changes_are_told_by_fact() -> None:
     ],
 )
 def test_reasons_with_numbers(reason: str, said: str) -> None:
-    assert explained(reason) == said
+    assert explain_reason(reason) == said
 
 
 def test_reasons_are_in_the_readers_language() -> None:
     with translation.override("zh-hans"):
-        assert "20" in explained("rate: 20 items in 10 minutes")
-        assert "items" not in explained("rate: 20 items in 10 minutes")
+        assert "20" in explain_reason("rate: 20 items in 10 minutes")
+        assert "items" not in explain_reason("rate: 20 items in 10 minutes")

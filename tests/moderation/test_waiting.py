@@ -102,10 +102,10 @@ def test_words_pictures_and_lists_are_not_named(sender: User, spam: WordRule, sa
 def test_how_long_it_takes_is_told_from_five_reviews_on(spam: WordRule, moderator: User, say: Say) -> None:
     cases = [Case.objects.get(item=say(f"spam {number}", by=UserFactory.create())) for number in range(5)]
     for number, case in enumerate(cases):
-        assert waiting.usual() is None
+        assert waiting.usual_wait() is None
         actions.approve(case=case, by=moderator)
         Case.objects.filter(pk=case.pk).update(opened_at=F("decided_at") - timedelta(hours=number))
-    assert waiting.usual() == timedelta(hours=2)
+    assert waiting.usual_wait() == timedelta(hours=2)
     waiting_item = say("spam, once more")
     page = logged_in(waiting_item.sender)
     assert "This usually takes about 2 hours." in page.get(f"/items/{waiting_item.pk}").content.decode()

@@ -339,7 +339,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
         kind = importing._next_list(ArchiveImport.objects.get())
         if kind is None:
             break
-        kills(made.pk, ACTS.get(kind, "relations.importing._act"))
+        kills(made.pk, ACTS.get(kind, "relations.importing._apply_line"))
         kills(made.pk, "community.archives.listed.import_names")
         kills(made.pk, "community.archives.importing._list_part")  # the second time after the part
     kills(made.pk, "community.archives.importing.extras.import_extras")

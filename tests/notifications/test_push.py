@@ -20,7 +20,7 @@ from notifications import actions as notifications
 from notifications.feed import notifications_page
 from notifications.models import PUSHED, PushSubscription, PushWords, QuietHours
 from notifications.push import actions, messages, sending, waiting
-from notifications.push.actions import Choice, DeviceHolder
+from notifications.push.actions import DeviceHolder, PushChoice
 from relations import actions as relations
 from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
@@ -182,12 +182,12 @@ def test_a_mute_between_writing_and_sending(
     device: Device, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(waiting.push, "delay", told.append)
+    monkeypatch.setattr(waiting.queue_pushes, "delay", told.append)
     for text in ("@reader one", "@reader two"):
         say(other, text)
-    waiting.push(told[0])
+    waiting.queue_pushes(told[0])
     relations.mute(muter=reader, muted=other, notifications=True)
-    waiting.push(told[1])
+    waiting.queue_pushes(told[1])
     assert [message["body"] for message in device.messages] == ["@reader one"]
 
 
@@ -202,13 +202,13 @@ def test_what_was_read_or_deleted_meanwhile(
     device: Device, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(waiting.push, "delay", told.append)
+    monkeypatch.setattr(waiting.queue_pushes, "delay", told.append)
     said = say(other, "@reader one")
     items.delete(item=said)
-    waiting.push(told[0])
+    waiting.queue_pushes(told[0])
     say(other, "@reader two")
     notifications.mark_read(user=reader)
-    waiting.push(told[1])
+    waiting.queue_pushes(told[1])
     assert device.messages == []
 
 
@@ -287,13 +287,13 @@ def test_policies(client: Client, device: Device, reader: User, other: User) -> 
     row = PushSubscription.objects.get()
     for policy, follow in (("followed", (reader, other)), ("follower", (other, reader))):
         device.service.heads.clear(), device.service.bodies.clear()  # type: ignore[union-attr]
-        actions.change(user=reader, subscription_id=row.pk, choice=Choice(kinds=["mention"], policy=policy))
+        actions.change(user=reader, subscription_id=row.pk, choice=PushChoice(kinds=["mention"], policy=policy))
         say(other, "@reader no")
         relations.follow(follower=follow[0], followee=follow[1])
         say(other, "@reader yes")
         relations.unfollow(follower=follow[0], followee=follow[1])
         assert [message["body"] for message in device.messages] == ["@reader yes"]
-    actions.change(user=reader, subscription_id=row.pk, choice=Choice(policy="none"))
+    actions.change(user=reader, subscription_id=row.pk, choice=PushChoice(policy="none"))
     say(other, "@reader no")
     assert len(device.messages) == 1
 
@@ -319,14 +319,14 @@ def test_nothing_is_pushed_in_quiet_hours(device: Device, reader: User, other: U
 
 def test_without_devices_nothing_is_enqueued(reader: User, other: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(waiting.push, "delay", sent.append)
+    monkeypatch.setattr(waiting.queue_pushes, "delay", sent.append)
     say(other, "@reader")
     assert sent == []
 
 
 def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     sent: list[Any] = []
-    monkeypatch.setattr(waiting.push, "delay", sent.append)
+    monkeypatch.setattr(waiting.queue_pushes, "delay", sent.append)
     told = []
     for number in range(waiting.ACTS + 5):
         user = UserFactory()
@@ -558,7 +558,7 @@ def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) ->
             user=reader,
             holder=DeviceHolder(session_key="x" * 32),
             device=actions.Device(device.endpoint, device.p256dh, device.auth),
-            choice=Choice(),
+            choice=PushChoice(),
         )
 
 
@@ -572,7 +572,7 @@ def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service
             user=before,
             holder=DeviceHolder(session_key=browser.session.session_key),
             device=actions.Device(device.endpoint, device.p256dh, device.auth),
-            choice=Choice(),
+            choice=PushChoice(),
         )
 
 

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 PAGE = "/settings/notifications/push"
 TAKEN = answer(b"", status="201 Created")
 TASKS = {
-    "notifications.push": waiting.push,
+    "notifications.push": waiting.queue_pushes,
     "notifications.push_device": waiting.push_device,
     "notifications.push_trial": waiting.push_trial,
 }
@@ -152,7 +152,7 @@ def told_of(device: Device) -> int:
 
 
 def overdue() -> float:
-    return gauges.waits()["pushes"]
+    return gauges.oldest_waits()["pushes"]
 
 
 def bodies(device: Device) -> list[str]:
@@ -179,7 +179,7 @@ def test_what_comes_while_a_message_is_sent_waits_for_the_next(device: Device, q
         for number in range(2):
             say(other, f"@reader {number}")
         connection.close()
-        waiting.push([args[0][0] for _name, args in queue.waits])
+        waiting.queue_pushes([args[0][0] for _name, args in queue.waits])
         queue.waits.clear()
         connection.close()
         TAKEN(write)
@@ -431,7 +431,7 @@ def test_workers_at_once_send_one_message(device: Device, queue: Queue, other: U
 def test_acts_and_the_end_of_a_message_at_once(device: Device, queue: Queue, other: User) -> None:
     """No act is lost between the message's end and the next task, and none is told twice."""
     acts = [say(other, f"@reader {number}") for number in range(24)]
-    pushes = [partial(waiting.push, args[0]) for _name, args in queue.waits]
+    pushes = [partial(waiting.queue_pushes, args[0]) for _name, args in queue.waits]
     queue.waits.clear()
     for start in range(0, len(acts), 6):
         at_once(*pushes[start : start + 6], queue.work, queue.work)
@@ -488,7 +488,7 @@ def test_an_act_that_commits_late_is_pushed(device: Device, queue: Queue, other:
     first, second = (args for _name, args in queue.waits)
     queue.waits.clear()
     for args in (second, first):
-        waiting.push(*args)
+        waiting.queue_pushes(*args)
         queue.work()
     assert bodies(device) == ["@reader 1", "@reader 0"]
 

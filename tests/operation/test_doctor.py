@@ -383,7 +383,7 @@ def test_processes_by_their_healthz(live_server: Any) -> None:
 def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without collected static files every page is a 500, but /healthz answers 200."""
     monkeypatch.setattr(staticfiles_storage, "_wrapped", StaticStorage(tmp_path))
-    monkeypatch.setattr(health, "latest", health.Latest())
+    monkeypatch.setattr(health, "latest", health.LatestStates())
     engines["jinja2"].env.globals["static"].cache_clear()  # a fresh process has cached no address
     result = found(processes.web(live_server.url))
     assert [result[name].state for name in ("web", "web readiness", "web page")] == [OK, ERROR, ERROR]

@@ -89,7 +89,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
     tasks.sweep.delay()
     read_waiting.delay()
 
-    gauges.census()
+    gauges.set_user_gauges()
     gauges.observe(now=now)
     shown = Shown()
     assert shown.value("feedsite_deliveries_pending") == shown.value("feedsite_deliveries_parked") == 1

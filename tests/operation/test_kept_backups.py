@@ -22,10 +22,10 @@ from accounts.models import User
 from operation import backup, dumps, kept_backups, tasks, upgrade
 from operation.doctor import disks
 from operation.dumps import BackupError
-from operation.kept_backups import DatedBackup, is_due, place, stored_backups, superfluous
+from operation.kept_backups import DatedBackup, backup_folder, backups_to_delete, is_due, stored_backups
 from relations import actions as relations
 from runtime import metrics
-from runtime.environment import OptionsError, checked
+from runtime.environment import OptionsError, validated_options
 from seen import played, store
 from seen.filter_store import FilterKey, month_of
 from seen.lmdb_store import LmdbStore
@@ -73,15 +73,15 @@ def test_one_is_due_after_three_at_night_in_the_zone_of_the_site(settings: Any) 
 def test_the_newest_of_days_and_weeks_are_kept(settings: Any) -> None:
     now = datetime(2026, 11, 27, 4, tzinfo=UTC)  # a Friday
     found = made(0, 0.01, *range(1, 60), now=now)
-    gone = superfluous(found, days=7, weeks=4)
+    gone = backups_to_delete(found, days=7, weeks=4)
     left = [each.made_at.date().isoformat() for each in found if each not in gone]
     assert left == [
         *("2026-11-27", "2026-11-26", "2026-11-25", "2026-11-24", "2026-11-23", "2026-11-22", "2026-11-21"),
         *("2026-11-15", "2026-11-08"),
     ]
-    assert superfluous(found[:1], days=1, weeks=0) == []
+    assert backups_to_delete(found[:1], days=1, weeks=0) == []
     old = made(100, 101, 400, now=now)
-    assert superfluous(old, days=7, weeks=4) == [], "however old, while there are no newer ones"
+    assert backups_to_delete(old, days=7, weeks=4) == [], "however old, while there are no newer ones"
 
 
 # --- A folder ----------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_the_task_makes_one_a_day_and_removes_old_ones(folder: Path, caplog: pyt
     for name in (*old, *others, "feedsite-20260101T030000Z.backup.x1.part"):
         (folder / name).write_text("")
     tasks.back_up()
-    newest, *older = stored_backups(place())
+    newest, *older = stored_backups(backup_folder())
     assert zipfile.ZipFile(folder / newest.name).testzip() is None
     assert timezone.now() - newest.made_at < timedelta(minutes=5)
     assert 8 <= len(older) <= 9, "6 further days, and the newest of 4 weeks, of which they fill one or two"
@@ -102,7 +102,7 @@ def test_the_task_makes_one_a_day_and_removes_old_ones(folder: Path, caplog: pyt
         newest.made_at.timestamp(), abs=1
     )
     tasks.back_up()
-    assert stored_backups(place())[0] == newest, "one a day"
+    assert stored_backups(backup_folder())[0] == newest, "one a day"
     assert not caplog.records
 
 
@@ -115,7 +115,7 @@ def test_one_that_fails_is_logged_and_tried_again(
     assert [each.partition(": exit")[0] for each in caplog.messages] == ["the backup failed: pg_dump failed"]
     assert list(folder.iterdir()) == []
     tasks.back_up()
-    assert len(stored_backups(place())) == 1
+    assert len(stored_backups(backup_folder())) == 1
 
 
 @pytest.mark.sessions
@@ -138,7 +138,7 @@ def test_the_command_without_a_file(folder: Path, settings: Any) -> None:
     out = io.StringIO()
     call_command("backup", stdout=out)
     assert re.match(r"feedsite-\d{8}T\d{6}Z\.backup\. It holds secrets", out.getvalue())
-    assert (folder / stored_backups(place())[0].name).stat().st_mode & 0o777 == 0o600
+    assert (folder / stored_backups(backup_folder())[0].name).stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
     settings.BACKUP_TO_SECRET = ""
     with pytest.raises(CommandError, match="set FEEDSITE_BACKUP_TO"):
@@ -161,8 +161,8 @@ def test_the_doctor_looks_at_the_newest(folder: Path, settings: Any) -> None:
 def test_one_of_no_day_is_none(folder: Path, settings: Any, day: str) -> None:
     folder.mkdir()
     (folder / f"feedsite-{day}Z.backup").touch()
-    kept_backups.tend(now=datetime(2026, 11, 28, 12, tzinfo=UTC))
-    assert [each.name for each in stored_backups(place())] == ["feedsite-20261128T120000Z.backup"]
+    kept_backups.back_up_if_due(now=datetime(2026, 11, 28, 12, tzinfo=UTC))
+    assert [each.name for each in stored_backups(backup_folder())] == ["feedsite-20261128T120000Z.backup"]
 
 
 def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
@@ -178,15 +178,15 @@ def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
     assert findings["backup dates"].state == "warning"
     assert "3 of the future" in findings["backup dates"].text
     tasks.back_up()
-    names = [each.name for each in stored_backups(place())]
+    names = [each.name for each in stored_backups(backup_folder())]
     assert set(later) < set(names), "they are left alone"
-    (newest, *_) = kept_backups.dated(stored_backups(place()), timezone.now())
+    (newest, *_) = kept_backups.believably_dated(stored_backups(backup_folder()), timezone.now())
     assert timezone.now() - newest.made_at < timedelta(minutes=5)
     assert metrics.registry.get_sample_value("feedsite_backup_made_seconds") == pytest.approx(
         newest.made_at.timestamp(), abs=1
     )
     tasks.back_up()
-    assert [each.name for each in stored_backups(place())] == names, "one a day"
+    assert [each.name for each in stored_backups(backup_folder())] == names, "one a day"
     assert "backups" not in {each.name for each in disks.backups(timezone.now()) if each.state != "ok"}
 
 
@@ -195,7 +195,7 @@ def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
 @pytest.mark.slow
 def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings: Any) -> None:
     settings.BACKUP_TO_SECRET = server.made("backups")
-    where = place()
+    where = backup_folder()
     UserFactory()
     for each in made(*range(3, 40), now=timezone.now()):
         where.bucket.client.put_object(Bucket="backups", Key=each.name, Body=b"")  # type: ignore[attr-defined]
@@ -480,12 +480,12 @@ def test_a_killed_restore_can_be_repeated() -> None:
     """Killed after its transaction, before the site owns the tables."""
     UserFactory()
     with connection.cursor() as cursor:
-        assert backup.is_inhabited()
+        assert backup.has_users()
         cursor.execute(
             "CREATE ROLE feedsite_restore_killed; ALTER TABLE accounts_user OWNER TO feedsite_restore_killed"
         )
         try:
-            assert not backup.is_inhabited()
+            assert not backup.has_users()
         finally:
             cursor.execute("ALTER TABLE accounts_user OWNER TO CURRENT_USER; DROP ROLE feedsite_restore_killed")
 
@@ -535,8 +535,8 @@ def test_where_backups_may_go(monkeypatch: pytest.MonkeyPatch, value: str, refus
     monkeypatch.setitem(os.environ, "FEEDSITE_MEDIA_STORE", "s3://other:key@s3.example.org/photos")
     monkeypatch.setitem(os.environ, "FEEDSITE_BACKUP_TO", value)
     if not refusal:
-        assert checked().backup_to == value
+        assert validated_options().backup_to == value
         return
     with pytest.raises(OptionsError, match=re.escape(refusal)) as refused:
-        checked()
+        validated_options()
     assert "key:secret@s3.example.org/photos" not in str(refused.value)

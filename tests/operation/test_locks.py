@@ -19,7 +19,7 @@ from operation.doctor.findings import ERROR, OK
 from runtime import metrics
 from runtime.embedded import wait_for
 from storage.connections import fetch
-from storage.postgresql import base, bounded
+from storage.postgresql import base, statement_timeout
 from tests.support.factories import UserFactory
 from tests.support.streams import database_url
 
@@ -129,7 +129,7 @@ def test_the_other_checks_say_that_they_wait_for_a_lock(monkeypatch: pytest.Monk
     with session("psql") as holder:
         holder.execute("LOCK TABLE accounts_policy, mail_letter, django_migrations")
         connection.close()
-        with bounded(examination.STATEMENT_SECONDS):
+        with statement_timeout(examination.STATEMENT_SECONDS):
             result = examination.examine(now=timezone.now(), web=nowhere, stream=nowhere, grpc_place="")
     connection.close()
     (told,) = [finding for finding in result if "waits for a lock" in finding.text]
@@ -167,7 +167,7 @@ def test_the_gauge_is_measured_while_a_table_is_locked(monkeypatch: pytest.Monke
 @pytest.fixture
 def impatient() -> Iterator[None]:
     connection.close()
-    with bounded(1.0):
+    with statement_timeout(1.0):
         yield
     connection.close()
 

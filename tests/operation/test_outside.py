@@ -164,7 +164,7 @@ def test_what_visitors_see(site: Site, settings: Any) -> None:
         assert outside.redirect("localhost", plain).state == OK
         assert outside.redirect("localhost", site.web.port).state == OK, "the site itself redirects, too"
         assert outside.redirect("localhost", port).state == WARNING, "400: plain HTTP at a port of HTTPS"
-        gauges.census()
+        gauges.set_user_gauges()
         (ends,) = [value for name, _labels, value in metrics.samples() if name == "feedsite_certificate_ends_seconds"]
         assert 88 < (ends - timezone.now().timestamp()) / 86_400 < 91
     gone = found()

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from operation import gauges
 from runtime.embedded import wait_for
-from runtime.programs import PROGRAM, place, programs, running
+from runtime.programs import PROGRAM, default_address, programs, running
 from runtime.version import VERSION
 from tests.support.clusters import free_ports
 from tests.support.factories import ItemFactory
@@ -34,7 +34,7 @@ def told(*words: str) -> str:
 def program(name: str) -> Iterator[int]:
     """A process with a child, in the environment of a program."""
     family = settings.OPTIONS
-    definition = next(each for each in programs(family, place(family)) if each.name == name)
+    definition = next(each for each in programs(family, default_address(family)) if each.name == name)
     variables = definition.environ | {PROGRAM: definition.environ[PROGRAM].rsplit(" ", 1)[0] + f" {settings.DATA_DIR}"}
     with subprocess.Popen(["sh", "-c", "sleep 600 & wait"], env=variables, start_new_session=True) as process:
         try:

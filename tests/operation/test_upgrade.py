@@ -16,11 +16,11 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test.utils import CaptureQueriesContext
 
 from media import actions as media
-from operation.backup import most_bytes
+from operation.backup import upper_size_bound
 from operation.doctor import postgresql
 from operation.doctor.findings import ERROR
 from operation.upgrade import ROOM_BYTES, UpgradeError, check_room, unapplied
-from runtime.embedded import mentions, wait_for
+from runtime.embedded import command_contains, wait_for
 from runtime.older_database import known
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
@@ -67,7 +67,7 @@ def test_an_upgrade_fails_while_programs_of_another_supervisor_go_on() -> None:
     program += f"mark_program(Home(Path({str(settings.DATA_DIR)!r}))); os.execvp('sleep', ['sleep', '600'])"
     with subprocess.Popen([sys.executable, "-c", program], cwd=settings.BASE_DIR) as process:
         try:
-            assert wait_for(lambda: mentions(process.pid, "sleep\0"), 60)
+            assert wait_for(lambda: command_contains(process.pid, "sleep\0"), 60)
             with pytest.raises(CommandError, match=r"The programs still run the old version\."):
                 upgraded()
         finally:
@@ -153,7 +153,7 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
     """The data disk has room only for indexes."""
     other = tmp_path / "other"
     other.mkdir()
-    free = {settings.DATA_DIR: ROOM_BYTES + 1, other: 2 * most_bytes()}
+    free = {settings.DATA_DIR: ROOM_BYTES + 1, other: 2 * upper_size_bound()}
     devices = {other: 1}
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[path]))
     stat = Path.stat
@@ -174,8 +174,8 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
 
 @pytest.mark.django_db
 def test_a_backup_takes_no_more_than_is_said(tmp_path: Path) -> None:
-    before = most_bytes()
+    before = upper_size_bound()
     media.upload(owner_id=UserFactory().pk, file=upload(jpeg()))
-    assert most_bytes() > before
+    assert upper_size_bound() > before
     call_command("backup", str(tmp_path / "one"), stdout=io.StringIO())
-    assert (tmp_path / "one").stat().st_size < most_bytes()
+    assert (tmp_path / "one").stat().st_size < upper_size_bound()

@@ -69,7 +69,7 @@ def rows(desk: Client, media_folder: Path) -> None:
     relations.follow(follower=wu, followee=li)
     relations.block(blocker=wu, blocked=root)
     relations.mute(muter=wu, muted=li)
-    moderation.put_word(rule=WordRule(text="广告"), by=root)
+    moderation.save_word_rule(rule=WordRule(text="广告"), by=root)
     item = items.publish(sender=wu, content={"text": "这是广告"})
     items.publish(sender=li, content={"text": "早上好"}, reply_to=items.publish(sender=li, content={"text": "你好"}))
     session = live.create(host=li, title="广告", starts_at=now + timedelta(hours=1), now=now)

@@ -293,9 +293,9 @@ class Notifications(RuleBasedStateMachine):
         before = told_acts(self.users[who])
         if before:
             gone = before[pick % len(before)]
-            assert not actions.put_away_act(user=self.users[(who + 1) % USERS], act_id=gone.id)
+            assert not actions.delete_act(user=self.users[(who + 1) % USERS], act_id=gone.id)
             self._note_away(Act.objects.filter(pk=gone.id))
-            assert actions.put_away_act(user=self.users[who], act_id=gone.id)
+            assert actions.delete_act(user=self.users[who], act_id=gone.id)
             assert told_acts(self.users[who]) == [act for act in before if act != gone]
 
     @invariant()

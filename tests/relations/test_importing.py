@@ -283,7 +283,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     monkeypatch.setattr(importing, "PART", 2)
     names = [UserFactory(username=f"user{number}").username for number in range(7)]
     made = importing.begin(user=reader, kind=CsvKind.FOLLOWS, lines=lines("\n".join(names)))
-    act = importing._act
+    act = importing._apply_line
     calls = 0
 
     def killed(*args: Any) -> bool:
@@ -293,7 +293,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return act(*args)
 
-    with patch.object(importing, "_act", killed), pytest.raises(KeyboardInterrupt):
+    with patch.object(importing, "_apply_line", killed), pytest.raises(KeyboardInterrupt):
         importing.run(made.pk)
     row = CsvImport.objects.get()
     assert (row.done, row.changed, Follow.objects.count()) == (2, 2, 2)

@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from runtime import embedded
-from runtime.embedded import Home, Postgres, ServerError, Servers, mentions, wait_for
+from runtime.embedded import Home, Postgres, ServerError, Servers, command_contains, wait_for
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def processes_of(servers: Servers) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
-        if pid != os.getpid() and embedded.mentions(pid, str(servers.home.data_dir)):
+        if pid != os.getpid() and embedded.command_contains(pid, str(servers.home.data_dir)):
             found.append(pid)
     return found
 
@@ -316,7 +316,7 @@ def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
             os.kill(child, signal.SIGSTOP)
         server.kill()
         try:
-            assert wait_for(lambda: not any(mentions(child, "postgres") for child in children), 60)
+            assert wait_for(lambda: not any(command_contains(child, "postgres") for child in children), 60)
         finally:
             for child in children:
                 with suppress(ProcessLookupError):
@@ -350,14 +350,14 @@ def test_a_killed_postgresql_is_replaced_while_a_session_computes(tmp_path: Path
             )
         os.kill(server.process.pid, signal.SIGKILL)
         assert wait_for(server.has_ended, 60)
-        assert mentions(pid, server.home.mark), "otherwise this tries nothing"
+        assert command_contains(pid, server.home.mark), "otherwise this tries nothing"
         if not is_kept:
             server.process.wait()
             server = Postgres(Home(tmp_path / "data"), durable=False)
         server.clear()
         server.start()
         assert wait_for(server.answers, 60), server.last_words()
-        assert not mentions(pid, server.home.mark)
+        assert not command_contains(pid, server.home.mark)
         assert bystander.poll() is None
     finally:
         server.stop()
@@ -371,8 +371,8 @@ def test_a_killed_postgresql_is_replaced_while_a_session_computes(tmp_path: Path
 def test_a_process_is_known_by_its_words_also_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """macOS has none, so this uses its tools."""
     monkeypatch.setattr(embedded, "IS_LINUX", False)
-    assert mentions(os.getpid(), "python")
-    assert not mentions(os.getpid(), "no such word")
+    assert command_contains(os.getpid(), "python")
+    assert not command_contains(os.getpid(), "no such word")
     assert b"python" in dict(embedded.command_lines())[os.getpid()]
-    assert not mentions(2**22 + 1, "python")
+    assert not command_contains(2**22 + 1, "python")
     assert embedded.die_with_parent(signal.SIGTERM)() is None  # type: ignore[func-returns-value]

@@ -9,7 +9,7 @@ import pytest
 from django.conf import LazySettings, settings
 from django.core import checks
 
-from runtime.environment import OptionsError, allowed, read, unknown
+from runtime.environment import OptionsError, allowed_values, read, unknown_variables
 from runtime.management.commands.check_all import clean_environ
 from runtime.management.commands.document_settings import documents
 from runtime.options import INTERNAL, SECTIONS, VARIABLES, Options
@@ -208,7 +208,9 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 # --- Names -----------------------------------------------------------------------------------------------
 def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
     found = list(
-        unknown({"FEEDSITE_DATABSE_URL": "x", "FEEDSITE_ZQXJKV": "", "OTHER": "", **dict.fromkeys(VARIABLES, "")})
+        unknown_variables(
+            {"FEEDSITE_DATABSE_URL": "x", "FEEDSITE_ZQXJKV": "", "OTHER": "", **dict.fromkeys(VARIABLES, "")}
+        )
     )
     assert [tuple(each) for each in found] == [
         ("FEEDSITE_DATABSE_URL", "FEEDSITE_DATABASE_URL"),
@@ -249,7 +251,7 @@ def test_the_settings_are_few_and_described() -> None:
         is_told = field.default not in ("", [], {}, None) or shown["otherwise"]
         assert is_told, name
         assert str(field.description).endswith("."), name
-        assert allowed(field), name
+        assert allowed_values(field), name
 
 
 def test_the_rates_are_sound() -> None:

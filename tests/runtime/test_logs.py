@@ -15,7 +15,7 @@ from django.test import Client
 from accounts.about import site
 from feedsite.celery import app
 from runtime import logs
-from runtime.supervisor import relayed
+from runtime.supervisor import as_json_line
 from storage.postgresql import base
 from tests.support.factories import UserFactory
 from tests.support.pages import logged_in
@@ -120,7 +120,7 @@ def test_a_task_belongs_to_the_request_that_sent_it() -> None:
 
     headers: dict[str, Any] = {}
     token = logs.request_id.set("from-the-page")
-    logs.hand_on(headers=headers)
+    logs.add_request_id(headers=headers)
     logs.request_id.reset(token)
     look.apply(headers=headers)
     look.apply()
@@ -175,7 +175,7 @@ def test_json_is_what_the_environment_says() -> None:
     ],
 )
 def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected: dict[str, str]) -> None:
-    fields = json.loads(relayed(line, "web"))
+    fields = json.loads(as_json_line(line, "web"))
     assert fields.items() >= (expected | {"program": "web"}).items()
     assert fields["at"]
 

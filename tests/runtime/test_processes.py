@@ -170,4 +170,4 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
 )
 def test_granian_does_not_count_the_doors(words: str, is_written: bool) -> None:
     record = logging.LogRecord("_granian", logging.WARNING, "", 0, f"{words} Python threads", None, None)
-    assert preloaded.is_news(record) == is_written
+    assert preloaded.is_worth_logging(record) == is_written

@@ -84,7 +84,7 @@ def answers(port: int) -> bool:
 def test_web_is_followed_by_its_other_unit(units: Path, port: int) -> None:
     told: list[str] = []
     for new, old in ("ba", "ab"):
-        restart.by_units(port, told.append)
+        restart.restart_units(port, told.append)
         assert restart.is_active(f"feedsite-web@{new}")
         assert not restart.is_active(f"feedsite-web@{old}")
     assert [line.partition(" ")[0] for line in told] == ["worker", "web", "stream", "grpc"] * 2
@@ -100,7 +100,7 @@ def test_no_connection_is_refused_meanwhile(units: Path, port: int) -> None:
     thread = threading.Thread(target=connect)
     thread.start()
     try:
-        restart.by_units(port, print)
+        restart.restart_units(port, print)
     finally:
         is_over.set()
         thread.join()
@@ -110,7 +110,7 @@ def test_no_connection_is_refused_meanwhile(units: Path, port: int) -> None:
 
 def test_a_restart_that_was_interrupted_is_done_again(units: Path, port: int) -> None:
     restart.systemctl("start", "feedsite-web@b")
-    restart.by_units(port, print)
+    restart.restart_units(port, print)
     assert [restart.is_active(f"feedsite-web@{name}") for name in "ab"] == [False, True]
 
 
@@ -118,7 +118,7 @@ def test_a_web_that_does_not_listen_does_not_follow(units: Path, port: int, monk
     monkeypatch.setattr(restart, "TURN_SECONDS", 1.0)
     (units / "broken-feedsite-web@b").touch()
     with pytest.raises(restart.RestartError, match=r"journalctl --unit feedsite-web@b\. The old one keeps running"):
-        restart.by_units(port, print)
+        restart.restart_units(port, print)
     assert [restart.is_active(f"feedsite-web@{name}") for name in "ab"] == [True, False]
     assert answers(port)
 
@@ -126,7 +126,7 @@ def test_a_web_that_does_not_listen_does_not_follow(units: Path, port: int, monk
 def test_what_systemd_refuses_is_said(units: Path, port: int) -> None:
     (units / "refused-feedsite-worker").touch()
     with pytest.raises(restart.RestartError, match=r"systemctl restart feedsite-worker failed: Unit .* not found"):
-        restart.by_units(port, print)
+        restart.restart_units(port, print)
 
 
 def test_a_program_that_ended_is_named(units: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,4 +141,4 @@ def test_a_program_that_ended_is_named(units: Path, port: int, monkeypatch: pyte
 
     monkeypatch.setattr(restart, "systemctl", stopped)
     with pytest.raises(restart.RestartError, match=r"feedsite-worker does not start\. Its log says why"):
-        restart.by_units(port, print)
+        restart.restart_units(port, print)

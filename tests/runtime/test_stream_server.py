@@ -17,7 +17,16 @@ from django.conf import settings
 
 from runtime import stream_server
 from runtime.embedded import die_with_parent, wait_for
-from runtime.stream_server import FRAGMENTS, GONE_SECONDS, PROBES, SAID_BYTES, StreamServer, config, is_told, listening
+from runtime.stream_server import (
+    FRAGMENTS,
+    GONE_SECONDS,
+    PROBES,
+    SAID_BYTES,
+    StreamServer,
+    config,
+    is_worth_logging,
+    listening,
+)
 from tests.support.clusters import free_ports
 
 MOST = 100
@@ -235,7 +244,7 @@ def test_fewer_connections_where_the_system_lets_it_have_fewer_files(monkeypatch
     ):
         asked.clear()
         monkeypatch.setattr(resource, "getrlimit", lambda which, soft=soft, hard=hard: (soft, hard))
-        assert (stream_server.room(10_000), asked) == (room, limits)
+        assert (stream_server.raise_file_limit(10_000), asked) == (room, limits)
 
 
 @pytest.mark.long
@@ -267,9 +276,9 @@ def test_a_client_that_is_dropped_is_no_error() -> None:
     def record(words: str) -> logging.LogRecord:
         return logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, words, None, None)
 
-    assert not is_told(record("ASGI callable returned without completing response."))
-    assert not is_told(record("ASGI callable returned without completing handshake."))
-    assert is_told(record("Exception in ASGI application\n"))
+    assert not is_worth_logging(record("ASGI callable returned without completing response."))
+    assert not is_worth_logging(record("ASGI callable returned without completing handshake."))
+    assert is_worth_logging(record("Exception in ASGI application\n"))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from runtime.management.commands.check_all import clean_environ
 from runtime.ports import PortError, reserved_port
 from runtime.programs import ProgramAddress, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
-from runtime.up import own_name
+from runtime.up import accepted_host
 from tests.support import migrated
 from tests.support.clusters import free_ports
 from tests.support.disks import on_small_disk
@@ -267,7 +267,7 @@ def slow_to_end(tmp_path: Path, heard: list[tuple[str, str]]) -> Iterator[Superv
     program = Program("worker", [sys.executable, "-c", LAST_WORDS], folder=tmp_path, environ=os.environ)
     supervisor = Supervisor([program], tend=lambda: heard.append(("tend", "")), say=Noting(heard))
     supervisor._start(program)
-    supervisor.pass_until(lambda: ("worker", "ready") in heard, 60)
+    supervisor.tend_until(lambda: ("worker", "ready") in heard, 60)
     yield supervisor
     supervisor.signals = 2
     supervisor._stop_all()
@@ -282,7 +282,7 @@ def test_a_signal_does_not_cut_short_what_is_being_stopped(
     assert heard[-1] == ("worker", "and")
     slow_to_end.signals = 0
     slow_to_end._start(slow_to_end.children[0])
-    slow_to_end.pass_until(lambda: heard[-1] == ("worker", "ready"), 60)
+    slow_to_end.tend_until(lambda: heard[-1] == ("worker", "ready"), 60)
     slow_to_end.signals = 2
     slow_to_end._stop(slow_to_end.children[0])
     assert heard[-1] == ("worker", "ready")
@@ -295,7 +295,7 @@ def test_the_dead_are_started_while_something_else_is_waited_for(
     assert program.process is not None
     os.kill(program.process.pid, signal.SIGKILL)
     del heard[:]
-    slow_to_end.pass_until(lambda: ("worker", "ready") in heard and ("tend", "") in heard, 60)
+    slow_to_end.tend_until(lambda: ("worker", "ready") in heard and ("tend", "") in heard, 60)
     assert ("worker", "ready") in heard
     assert ("tend", "") in heard
 
@@ -429,7 +429,7 @@ def test_no_grpc_where_its_port_is_0() -> None:
     [(["a.example", "b.example"], "a.example"), ([".example"], "example"), (["*"], "localhost"), ([], "localhost")],
 )
 def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str) -> None:
-    assert own_name(hosts) == name
+    assert accepted_host(hosts) == name
 
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:

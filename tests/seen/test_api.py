@@ -200,7 +200,7 @@ def test_plays_that_are_refused_cost_nothing_of_the_day(
         raise played.PlayedUnavailableError("no server")
 
     with monkeypatch.context() as patch:
-        patch.setattr(played, "take", fail)
+        patch.setattr(played, "add_plays", fail)
         answers = [api.post(f"{SEEN}/plays", ids) for _ in range(50)]
     assert {answer.status_code for answer in answers} == {code}
     assert all(int(answer["Retry-After"]) <= 5 for answer in answers)

@@ -165,7 +165,7 @@ def test_questions_read_a_bounded_number_of_plays(plays: redis.Redis, sent: list
 def test_the_archive_lists_a_crowd_oldest_first(plays: redis.Redis, sent: list[tuple[Any, ...]]) -> None:
     crowd(plays, 7, 3_000)
     del sent[:]
-    assert [each.item_id for each in played.dated(7)] == list(range(1, 3_001))
+    assert [each.item_id for each in played.dated_plays(7)] == list(range(1, 3_001))
     assert {each[0] for each in sent} == {"ZSCAN"}
 
 

@@ -14,7 +14,7 @@ from runtime.embedded import Home, Valkey, plays, wait_for
 from seen import played, redis_store
 from seen.filter_store import FilterKey, StoreUnavailableError
 from seen.migration import old
-from seen.migration.old import known
+from seen.migration.old import plays_outside_filters
 from seen.played import PlayedUnavailableError
 from seen.redis_store import RedisStore
 from storage.breaker import BREAKER_SECONDS, Breaker
@@ -48,7 +48,7 @@ def asked(
         return server, redis_store.breaker, lambda: shelf.read_briefly([FilterKey(1, 24_000)])
     if request.param == "old plays":
         monkeypatch.setattr(settings, "PLAYED_OLD_URL", url)
-        return server, old.breaker, lambda: known(1, [None, None])
+        return server, old.breaker, lambda: plays_outside_filters(1, [None, None])
     return server, played.breaker, lambda: played.recent(1)
 
 

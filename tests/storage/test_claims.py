@@ -51,7 +51,7 @@ def test_tasks_for_one_turn_take_the_row_once(monkeypatch: pytest.MonkeyPatch) -
     queue: list[str] = []
     monkeypatch.setattr(run, "delay", lambda pk, turn: queue.append(turn) is None)
     one = row(created_at=Now() - LONG_AGO)
-    claims.send(run, CsvImport, one.pk)
+    claims.enqueue_turn(run, CsvImport, one.pk)
     taken = []
     for _ in range(3):
         for _ in range(2):
@@ -62,7 +62,7 @@ def test_tasks_for_one_turn_take_the_row_once(monkeypatch: pytest.MonkeyPatch) -
             taken.append(one.claim(turn))
             if taken[-1]:
                 one.release()
-                claims.send(run, CsvImport, one.pk)
+                claims.enqueue_turn(run, CsvImport, one.pk)
     assert taken == [True, False, False] * 3
 
 

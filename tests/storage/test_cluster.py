@@ -9,7 +9,14 @@ from redis.crc import key_slot
 from runtime.embedded import Valkey, wait_for
 from storage import connections
 from storage.cluster import Cluster
-from storage.connections import FeedsUnavailableError, feeds_breaker, feeds_errors, pipelined, script, tried
+from storage.connections import (
+    FeedsUnavailableError,
+    feeds_breaker,
+    feeds_errors,
+    pipelined,
+    pipelined_with_errors,
+    script,
+)
 from storage.window import INFINITY, MEASURE_EVERY, PIPELINE_LENGTH, Entry, Slice, Window, deliver
 from tests.support.clusters import ValkeyCluster
 from tests.support.servers import frozen
@@ -43,7 +50,7 @@ def build(client: redis.Redis, *ids: int) -> None:
 
 
 def read(client: redis.Redis) -> Slice:
-    return Window.slice(pipelined(client, [WINDOW.reading(INFINITY, 10)])[0], 10)
+    return Window.slice(pipelined(client, [WINDOW.read_command(INFINITY, 10)])[0], 10)
 
 
 # --- Replies ---------------------------------------------------------------------------------------------
@@ -58,7 +65,7 @@ def test_replies_come_in_the_order_of_the_commands(cluster: ValkeyCluster, clien
 
 def test_an_error_stands_in_its_place_or_is_raised(client: Cluster) -> None:
     commands = [("SET", "a", "x"), ("INCR", "a"), ("SET", "b", "y"), ("GET", "b")]
-    ok, error, *others = tried(client, commands)
+    ok, error, *others = pipelined_with_errors(client, commands)
     assert (ok, str(error)[:17], others) == (b"OK", "value is not an i", [b"OK", b"y"])
     with pytest.raises(redis.ResponseError):
         pipelined(client, commands)
@@ -190,7 +197,7 @@ def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
             feeds_breaker.reset()
             start = time.monotonic()
             with pytest.raises(FeedsUnavailableError), feeds_errors():
-                pipelined(client, [WINDOW.reading(INFINITY, 10), *[("EXISTS", key) for key in names(30)]])
+                pipelined(client, [WINDOW.read_command(INFINITY, 10), *[("EXISTS", key) for key in names(30)]])
             assert time.monotonic() - start < 2 * settings.REDIS_TIMEOUT_SECONDS
         start = time.monotonic()
         for _ in range(50):

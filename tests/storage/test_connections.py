@@ -6,7 +6,7 @@ import pytest
 from django.db import DataError, OperationalError, connection, transaction
 
 from runtime.embedded import wait_for
-from storage.connections import fetch, fetching, numbered
+from storage.connections import fetch, fetch_in_thread, number_parameters
 from tests.support.at_once import HERE
 
 pytestmark = pytest.mark.django_db
@@ -21,21 +21,21 @@ def test_parameters_are_found_by_name_and_by_place() -> None:
 def test_a_long_statement_is_converted_once() -> None:
     long = f"SELECT %(a)s::int /* {'x' * 10_000} */"
     assert fetch(long, {"a": 1}) == [(1,)]
-    before = numbered.cache_info()
+    before = number_parameters.cache_info()
     assert fetch(long, {"a": 2}) == [(2,)]
-    after = numbered.cache_info()
+    after = number_parameters.cache_info()
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
 def test_rows_that_are_fetched_later_are_of_the_callers_transaction() -> None:
     query = "SELECT pg_backend_pid(), pg_current_xact_id()::text, %s::int"
-    with fetching() as ask:
+    with fetch_in_thread() as ask:
         one, two = ask(query, [1]), ask(query, [2])
         assert [fetch(query, [0]), one(), two()] == [fetch(query, [number]) for number in range(3)]
 
 
 def test_what_fails_later_is_an_error_of_django() -> None:
-    with fetching() as ask, transaction.atomic():
+    with fetch_in_thread() as ask, transaction.atomic():
         rows = ask("SELECT 1 / %s::int", [0])
         with pytest.raises(DataError):
             rows()

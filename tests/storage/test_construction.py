@@ -38,7 +38,7 @@ def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: lis
     assert not construction.finish(WINDOW, "another", snapshot)
     assert construction.finish(WINDOW, token, snapshot)
     assert not construction.is_under_way(WINDOW, token)
-    (reply,) = pipelined(feeds_for_tasks(), [WINDOW.reading(INFINITY, 10)])
+    (reply,) = pipelined(feeds_for_tasks(), [WINDOW.read_command(INFINITY, 10)])
     read = WINDOW.slice(reply, 10, 5)
     assert (read.entries, read.floor, read.pushes) == ((400, 300, 200), 100, 9)
     assert not construction.begin(WINDOW, 5), "it is built"

@@ -24,7 +24,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from operation.doctor import postgresql
 from operation.doctor.findings import OK, WARNING
-from operation.gauges import census
+from operation.gauges import set_user_gauges
 from relations import actions as relations
 from relations.suggestions import suggestions
 from runtime import metrics
@@ -32,7 +32,7 @@ from runtime.embedded import wait_for
 from storage import replica
 from storage.connections import fetch
 from storage.ids import MAX_ID
-from storage.postgresql.base import Connection, outage_of
+from storage.postgresql.base import Connection, breaker_of
 from tests.support.api import API
 from tests.support.factories import UserFactory
 from tests.support.replica import Replica, flushed, in_use, sockets_of_primary
@@ -62,7 +62,7 @@ def server(running: Replica, transactional_db: None, settings: Any) -> Iterator[
     after_a_while()
     running.catch_up()
     yield running
-    outage_of(replica.REPLICA).reset()
+    breaker_of(replica.REPLICA).reset()
     connections[replica.REPLICA].close()
 
 
@@ -110,7 +110,9 @@ class Outcomes:
 
 
 def serves(reader: User | None = None) -> bool:
-    return replica.lagging(reader and reader.pk, lambda on: bool(fetch("SELECT pg_is_in_recovery()", on=on)[0][0]))
+    return replica.read_from_replica(
+        reader and reader.pk, lambda on: bool(fetch("SELECT pg_is_in_recovery()", on=on)[0][0])
+    )
 
 
 # --- Reads that go there ---------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ READS: dict[str, Callable[[User], object]] = {
     "recall": lambda reader: client_of(reader).post(f"{API}/discover/feed", {"action": "refresh", "limit": 5}),
     "interests": lambda reader: interests_of(reader, now=timezone.now()),
     "suggestions": suggestions,
-    "census": lambda reader: census(),
+    "census": lambda reader: set_user_gauges(),
 }
 
 
@@ -300,7 +302,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
         assert found_state("replica") == WARNING
     assert while_frozen.counted == {"failed": 1, "away": 19}, "one of them waits"
     settings.REPLICA_TIMEOUT_SECONDS = 60
-    outage_of(replica.REPLICA).reset()  # skips the ten seconds' wait
+    breaker_of(replica.REPLICA).reset()  # skips the ten seconds' wait
     assert wait_for(serves, 60)
     server.kill()
     with Outcomes() as while_dead:
@@ -311,7 +313,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
     assert metrics.replica_up.labels("replica")._value.get() == 0
     server.start()
     assert wait_for(server.answers, 60)
-    outage_of(replica.REPLICA).reset()
+    breaker_of(replica.REPLICA).reset()
     assert wait_for(serves, 60)
     replica.observe()
     assert metrics.replica_up.labels("replica")._value.get() == 1
@@ -337,7 +339,7 @@ def test_a_read_that_its_replay_cancels_runs_on_the_primary(server: Replica) -> 
     thread.start()
     try:
         with Outcomes() as all_of:
-            assert not replica.lagging(None, read)
+            assert not replica.read_from_replica(None, read)
         assert all_of.counted == {"failed": 1}
         assert serves(), "nobody else is kept away"
     finally:
@@ -375,12 +377,14 @@ def test_what_doctor_says(server: Replica, settings: Any) -> None:
 def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) -> None:
     """`pg_last_xact_replay_timestamp` is NULL until the first replayed commit."""
     ((system,),) = fetch("SELECT system_identifier FROM pg_control_system()")
-    assert replica.compared(system, "0/1", None) == (True, math.inf)
-    assert replica.Condition(True, True, math.inf).hindrance == replica.BEHIND
+    assert replica.compare_with_primary(system, "0/1", None) == (True, math.inf)
+    assert replica.Condition(True, True, math.inf).reason_unusable == replica.BEHIND
 
 
 def test_a_replica_of_another_primary_or_of_one_that_was_replaced(server: Replica) -> None:
     ((system,),) = fetch("SELECT system_identifier FROM pg_control_system()")
-    assert replica.compared(system + 1, "0/1", timezone.now())[0] is False
-    assert replica.compared(system, "FFFFFFFF/0", timezone.now()) == (False, 0), "it has what this primary lacks"
-    assert replica.Condition(True, False, 0).hindrance == replica.FOREIGN
+    assert replica.compare_with_primary(system + 1, "0/1", timezone.now())[0] is False
+    assert replica.compare_with_primary(system, "FFFFFFFF/0", timezone.now()) == (False, 0), (
+        "it has what this primary lacks"
+    )
+    assert replica.Condition(True, False, 0).reason_unusable == replica.FOREIGN

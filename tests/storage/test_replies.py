@@ -5,7 +5,7 @@ import redis
 from django.conf import settings
 
 from storage.connections import client_of, feeds_for_tasks
-from storage.replies import RECEIVED_BYTES, borrowed, replies
+from storage.replies import RECEIVED_BYTES, borrowed_connection, replies
 from tests.support.servers import Valkey, frozen
 
 
@@ -15,7 +15,7 @@ def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
     feeds.set("text", long)
     commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]
     client = feeds_for_tasks()
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         for _ in range(2):
             connection.send_packed_command([part for one in commands for part in connection.pack_command(*one)])
         text, nothing, error, added, *second = islice(replies(connection), 8)
@@ -30,7 +30,7 @@ def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
 @pytest.mark.slow
 def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_waits(feeds_server: Valkey) -> None:
     client = client_of(settings.REDIS_URL, 1)
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         connection.send_packed_command(connection.pack_command("PING"))
         waiting = replies(connection)
         assert next(waiting) == b"PONG"
@@ -43,7 +43,7 @@ def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_waits(fe
 
 def test_a_connection_that_ends_is_an_outage(feeds: redis.Redis) -> None:
     client = feeds_for_tasks()
-    with borrowed(client) as connection:
+    with borrowed_connection(client) as connection:
         feeds.client_kill_filter(_type="normal", skipme=True)
         with pytest.raises(redis.ConnectionError):
             next(replies(connection))

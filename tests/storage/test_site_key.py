@@ -24,7 +24,7 @@ OTHER = "another machine made this key for itself, and has never heard of ours"
 def ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str | None]:
     """Ask as a freshly started program."""
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 60)
-    monkeypatch.setattr(health, "latest", health.Latest())
+    monkeypatch.setattr(health, "latest", health.LatestStates())
     answer = client.get("/readyz")
     return answer.status_code, answer.json()["servers"].get("secret key")
 

@@ -28,7 +28,7 @@ def run(*commands: tuple[object, ...]) -> list[object]:
 
 
 def read(last_id: int = INFINITY, count: int = 10) -> Slice:
-    (reply,) = run(WINDOW.reading(last_id, count))
+    (reply,) = run(WINDOW.read_command(last_id, count))
     return Window.slice(reply, count)  # type: ignore[arg-type]
 
 
@@ -148,10 +148,10 @@ def test_a_delivery_to_no_window_leaves_no_key(feeds: redis.Redis) -> None:
 
 def test_trimming_raises_the_floor_to_the_last_entry_that_went(feeds: redis.Redis) -> None:
     build(*range(10, 20), floor=5)
-    assert run(WINDOW.settle(4)) == [6]
+    assert run(WINDOW.trim(4)) == [6]
     found = read()
     assert (found.entries, found.floor) == ((19, 18, 17, 16), 15)
-    assert run(WINDOW.settle(4)) == [0]
+    assert run(WINDOW.trim(4)) == [0]
 
 
 def test_deliveries_trim_when_the_slack_is_used_up(feeds: redis.Redis, settings: object) -> None:
@@ -168,10 +168,10 @@ def test_deliveries_trim_when_the_slack_is_used_up(feeds: redis.Redis, settings:
 
 def test_an_entry_that_was_trimmed_and_comes_again_stays_out(feeds: redis.Redis) -> None:
     build(*range(10, 20), floor=5)
-    run(WINDOW.settle(4))
+    run(WINDOW.trim(4))
     deliver(feeds, Entry(15, 7), [WINDOW.key], [4])
     assert (read().entries, read().floor) == ((19, 18, 17, 16), 15)
-    run(WINDOW.settle(2))
+    run(WINDOW.trim(2))
     assert (read().entries, read().floor) == ((19, 18), 17)
 
 
@@ -275,12 +275,12 @@ def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds
         # The first replica changes its replication id, at the cost of one window.
         pipelined(first, [WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries(100))])
         assert deliver(first, Entry(200, 7), [WINDOW.key], [10]) == []
-        assert Window.slice(pipelined(first, [WINDOW.reading(INFINITY, 10)])[0], 10).entries == (200, 100)
+        assert Window.slice(pipelined(first, [WINDOW.read_command(INFINITY, 10)])[0], 10).entries == (200, 100)
         first.replicaof("127.0.0.1", ports[1])
         assert wait_for(lambda: not first.zscore(WINDOW.key, "7:200"), 60)
         first.replicaof("NO", "ONE")
         assert first.zscore(WINDOW.key, "7:100") == 100
-        assert not Window.slice(pipelined(first, [WINDOW.reading(INFINITY, 10)])[0], 10).is_usable
+        assert not Window.slice(pipelined(first, [WINDOW.read_command(INFINITY, 10)])[0], 10).is_usable
     finally:
         first.close()
         second.close()
@@ -295,7 +295,7 @@ def test_many_windows_are_read_by_few_scripts(feeds: redis.Redis) -> None:
         assert run(begin, complete) == [1, 1]
     feeds.expire(windows[0].key, 5)
     counts = [2, *[10] * (len(windows) - 1)]
-    commands = Window.readings(feeds_for_tasks(), [window.key for window in windows], INFINITY, counts)
+    commands = Window.read_commands(feeds_for_tasks(), [window.key for window in windows], INFINITY, counts)
     assert len(commands) == 2
     found = Window.slices(run(*commands), counts)  # type: ignore[arg-type]
     assert [one.entries for one in found] == [(300, 200), *[(300, 200, 100)] * (len(windows) - 2), ()]

@@ -4,14 +4,14 @@ from unittest.mock import patch
 
 import pytest
 
-from runtime.environment import OptionsError, checked
+from runtime.environment import OptionsError, validated_options
 from runtime.options import Options
 
 
 def given(environ: Mapping[str, str]) -> Options:
     """Raises OptionsError."""
     with patch.dict(os.environ, environ, clear=True):
-        return checked()
+        return validated_options()
 
 
 def refusal(**environ: str) -> str:

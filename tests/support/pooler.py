@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from django.test.utils import override_settings
 
-from runtime.embedded import NAMESPACE, EmbeddedServer, Home, exchange
+from runtime.embedded import NAMESPACE, EmbeddedServer, Home, socket_reply
 
 IS_WANTED = os.environ.get("TEST_POOLER") == "1"
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -69,7 +69,7 @@ class Pooler(EmbeddedServer):
 
     def answers(self) -> bool:
         body = b"\0\3\0\0user\0feedsite\0database\0feedsite\0\0"
-        return exchange(self.socket, (len(body) + 4).to_bytes(4) + body, b"X\0\0\0\4").startswith(b"R")
+        return socket_reply(self.socket, (len(body) + 4).to_bytes(4) + body, b"X\0\0\0\4").startswith(b"R")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from feedsite import celery
 from notifications.push import waiting
-from notifications.push.encryption import CURVE, bytes_of, letters, point
+from notifications.push.encryption import CURVE, from_base64, public_point, to_base64url
 from tests.support.far_servers import FarServer, answer, certificate, running
 from tests.support.workers import prompt_tasks
 from web import outbound
@@ -27,7 +27,7 @@ class Device:
         self.service, self.path = service, path
         self.key = ec.generate_private_key(CURVE)
         self.secret = os.urandom(16)
-        self.p256dh, self.auth = letters(point(self.key)), letters(self.secret)
+        self.p256dh, self.auth = to_base64url(public_point(self.key)), to_base64url(self.secret)
         if service is not None:
             service.rules[path] = answer(b"", status="201 Created")
 
@@ -52,15 +52,15 @@ class Device:
 
     def opened(self, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Decrypt by RFC 8291 or its draft 4."""
-        own = point(self.key)
+        own = public_point(self.key)
         if headers["Content-Encoding"] == "aes128gcm":
             salt, theirs, record = body[:16], body[21 : 21 + body[20]], body[21 + body[20] :]
             key = derived(self.shared(theirs), self.secret, b"WebPush: info\0" + own + theirs, 32)
             padded = decrypted(record, key, salt, b"Content-Encoding: aes128gcm\0", b"Content-Encoding: nonce\0")
             assert padded.endswith(b"\2")
             return padded[:-1]
-        theirs = bytes_of(headers["Crypto-Key"].partition("dh=")[2].partition(";")[0])
-        salt = bytes_of(headers["Encryption"].partition("salt=")[2])
+        theirs = from_base64(headers["Crypto-Key"].partition("dh=")[2].partition(";")[0])
+        salt = from_base64(headers["Encryption"].partition("salt=")[2])
         key = derived(self.shared(theirs), self.secret, b"Content-Encoding: auth\0", 32)
         context = b"P-256\0\0\x41" + own + b"\0\x41" + theirs
         padded = decrypted(
@@ -91,7 +91,7 @@ def headers_of(head: str) -> dict[str, str]:
 def prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pushes run at once."""
     run = {
-        "notifications.push": waiting.push,
+        "notifications.push": waiting.queue_pushes,
         "notifications.push_device": waiting.push_device,
         "notifications.push_trial": waiting.push_trial,
     }

@@ -13,7 +13,7 @@ from feedsite.settings import replica_database
 from runtime.embedded import Home, Postgres, ServerError, wait_for
 from storage import replica
 from storage.connections import fetch
-from storage.postgresql.base import outage_of
+from storage.postgresql.base import breaker_of
 
 
 def sockets_of_primary() -> str:
@@ -111,7 +111,7 @@ def in_use(host: str) -> Iterator[None]:
     try:
         yield
     finally:
-        outage_of(replica.REPLICA).reset()
+        breaker_of(replica.REPLICA).reset()
         connections[replica.REPLICA].close()
         del connections[replica.REPLICA]
         del connections.settings[replica.REPLICA]

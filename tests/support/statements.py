@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import psycopg
 
-from storage.connections import numbered
+from storage.connections import number_parameters
 
 
 @contextmanager
@@ -31,5 +31,5 @@ def statements() -> Iterator[list[str]]:
 
 def as_sent(statement: str) -> str:
     """The statement without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
-    lines = numbered(statement)[0].decode().splitlines()
+    lines = number_parameters(statement)[0].decode().splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())

@@ -526,7 +526,7 @@ def test_every_key_of_active_fans_expires(
         active_fans.add(fan.pk)
     assert feeds.keys("fans:active:*") == [], "what is not complete need not hold anybody"
     with monkeypatch.context() as dying:
-        dying.setattr(active_fans, "known", lambda *_: 1 / 0)
+        dying.setattr(active_fans, "fans_by_shard", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             active_fans.build(star.pk)
     assert active_fans.sizes(star.pk, generation()) is None

@@ -596,7 +596,7 @@ def test_a_tail_of_another_run_of_the_server_is_not_used(
 
 def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader: User, feeds: redis.Redis) -> None:
     tail = Tail(reader.pk)
-    pipelined(feeds, [tail.reading(100, 5, 1, "t")])
+    pipelined(feeds, [tail.read_command(100, 5, 1, "t")])
     pipelined(feeds, [tail.drop()])  # as a delivery below the inbox's floor does
     assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
 

@@ -15,7 +15,7 @@ from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.models import ReadingPosition
 from timeline.oracle import home_ids
-from timeline.position import Offer, forget_position, offer_of, reading_state, save_position
+from timeline.position import ResumeOffer, forget_position, offer_of, reading_state, save_position
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +105,7 @@ def test_what_lies_between_is_what_the_home_shows(reader: User, author: User) ->
     items.delete(item=made[10])  # the position's item may be gone
     ItemFactory(sender=UserFactory())
     expected = len(home_ids(reader.pk, above=made[10].pk))
-    assert offer_of(reader, reading_state(reader)) == Offer(made[10].pk + 1, expected, False)
+    assert offer_of(reader, reading_state(reader)) == ResumeOffer(made[10].pk + 1, expected, False)
     assert expected == 33
 
 
@@ -116,7 +116,7 @@ def test_nothing_is_offered_for_less_than_a_page(reader: User, author: User) -> 
     pass_time(minutes=11)
     assert offer_of(reader, reading_state(reader)) is None
     ItemFactory(sender=author)
-    assert offer_of(reader, reading_state(reader)) == Offer(made[1].pk + 1, 20, False)
+    assert offer_of(reader, reading_state(reader)) == ResumeOffer(made[1].pk + 1, 20, False)
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def leave(user: User, level: int) -> None:
 
 
 def window(client: redis.Redis, user: User) -> Any:
-    reply = pipelined(client, [Inbox(user.pk).reading(2**53, 100)])[0]
+    reply = pipelined(client, [Inbox(user.pk).read_command(2**53, 100)])[0]
     return Window.slice(reply, 100)
 
 
@@ -355,7 +355,7 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
         say(friend)
     items.hold(item=hidden, reasons=["reported"])
     workers.work()
-    pipelined(feeds, [Inbox(reader.pk).settle(5)])
+    pipelined(feeds, [Inbox(reader.pk).trim(5)])
     below = read(reader, limit=6)[-1]
     read(reader, last_id=below, limit=3)
     assert feeds.zscore(keys.tail(reader.pk), "floor") is not None

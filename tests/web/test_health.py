@@ -20,7 +20,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A late answer on a busy machine counts as one."""
     monkeypatch.setattr("web.health.DEADLINE_SECONDS", 60)
     monkeypatch.setattr("web.health.SHARED_SECONDS", 0)
-    monkeypatch.setattr("web.health.latest", health.Latest())
+    monkeypatch.setattr("web.health.latest", health.LatestStates())
 
 
 def readiness(client: Client) -> tuple[int, dict[str, str], float]:
@@ -93,7 +93,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(health, "server_states", counting)
     monkeypatch.setattr(health, "SHARED_SECONDS", 60)
-    monkeypatch.setattr(health, "latest", health.Latest())
+    monkeypatch.setattr(health, "latest", health.LatestStates())
     return found
 
 

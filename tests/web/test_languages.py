@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from tests.support.languages import FORMS, in_arabic, offer_arabic
 from web import languages
-from web.times import LETTERS, written
+from web.times import LETTERS, format_moment
 
 MOMENT = datetime(2026, 3, 9, 7, 5, tzinfo=UTC)
 FORMATS = ("DATE_FORMAT", "DATETIME_FORMAT", "SHORT_DATE_FORMAT", "SHORT_DATETIME_FORMAT", "MONTH_DAY_FORMAT")
@@ -41,13 +41,13 @@ def test_a_plural_is_chosen_by_the_rules_of_the_language(arabic: None) -> None:
 @pytest.mark.parametrize("code", sorted(code for code, facts in LANG_INFO.items() if "name" in facts))
 def test_dates_are_written_in_every_language_of_django(code: str) -> None:
     with translation.override(code):
-        assert all(written(MOMENT, form) for form in FORMATS)
-        assert "\\" not in "".join(written(MOMENT, form) for form in FORMATS)
+        assert all(format_moment(MOMENT, form) for form in FORMATS)
+        assert "\\" not in "".join(format_moment(MOMENT, form) for form in FORMATS)
 
 
 def test_the_sites_own_formats_take_the_short_way() -> None:
     with translation.override("en"):
-        assert written(MOMENT, "DATETIME_FORMAT") == "9 March 2026, 07:05"
+        assert format_moment(MOMENT, "DATETIME_FORMAT") == "9 March 2026, 07:05"
     assert set("jFY") < LETTERS.keys()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from storage.postgresql import LONG_SECONDS, bounded
+from storage.postgresql import LONG_SECONDS, statement_timeout
 from tests.support.factories import UserFactory
 from tests.support.pages import logged_in
 
@@ -21,7 +21,7 @@ def bounds() -> Iterator[list[str]]:
         return execute(*args)
 
     connection.close()
-    with bounded(2.0), connection.execute_wrapper(note):
+    with statement_timeout(2.0), connection.execute_wrapper(note):
         yield seen
     connection.close()
 

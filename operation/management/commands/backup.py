@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from operation.backup import backup, left_out, progress_on
+from operation.backup import backup, missing_parts, progress_on
 from operation.dumps import BackupError
-from operation.kept_backups import make_kept
+from operation.kept_backups import make_stored_backup
 
 
 class Command(BaseCommand):
@@ -34,9 +34,9 @@ class Command(BaseCommand):
                     backup(file, now=timezone.now(), progress=progress)
                     said = f"{file}: {file.stat().st_size:,} bytes"
                 else:
-                    said = make_kept(now=timezone.now(), progress=progress)
+                    said = make_stored_backup(now=timezone.now(), progress=progress)
             except BackupError as error:
                 raise CommandError(str(error)) from error
-        for sentence in left_out():
+        for sentence in missing_parts():
             self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(f"{said}. It holds secrets and private posts: keep it safe.")

@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
         """Print the findings. Exit with 1 on an error."""
-        with postgresql.bounded(STATEMENT_SECONDS):
+        with postgresql.statement_timeout(STATEMENT_SECONDS):
             findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:

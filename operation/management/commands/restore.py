@@ -12,8 +12,8 @@ from tqdm import tqdm
 from accounts.levels import policy
 from operation.backup import check, progress_on, restore
 from operation.dumps import BackupError
-from operation.kept_backups import NAME, place
-from runtime.up import UpError, only_one_site
+from operation.kept_backups import NAME, backup_folder
+from runtime.up import UpError, site_lock
 from storage import site_key
 
 
@@ -40,11 +40,11 @@ class Command(BaseCommand):
             with contextlib.ExitStack() as stack:
                 path = Path(file)
                 if NAME.fullmatch(str(file)) and not path.exists():
-                    path = stack.enter_context(place().file(file))
+                    path = stack.enter_context(backup_folder().file(file))
                 if check:
                     self.try_out(path)
                     return
-                stack.enter_context(only_one_site(settings.SERVERS.home))
+                stack.enter_context(site_lock(settings.SERVERS.home))
                 self.restore(path)
         except (UpError, BackupError) as error:
             raise CommandError(str(error)) from error

@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, json: bool, **options: Any) -> None:
         """Print the status."""
-        with postgresql.bounded(STATEMENT_SECONDS):
+        with postgresql.statement_timeout(STATEMENT_SECONDS):
             found = status()
         self.stdout.write(as_json(found) if json else "\n".join(lines(found)))
 

@@ -22,7 +22,7 @@ from runtime.embedded import ServerError
 from runtime.management.commands.migrate import LOCK_SECONDS, PATIENCE_SECONDS
 from runtime.older_database import refuse_older
 from runtime.programs import programs_run
-from runtime.restart import RestartError, by_turns
+from runtime.restart import RestartError, restart_by_turns
 from runtime.up import running_site
 from runtime.version import VERSION
 
@@ -171,5 +171,5 @@ class Command(BaseCommand):
         """Let a running `up` restart its programs. Raises RestartError."""
         pid = running_site(settings.SERVERS.home)
         if pid is not None:
-            by_turns(settings.SERVERS.home, pid, lambda line: self.stdout.write(f"  {line}"))
+            restart_by_turns(settings.SERVERS.home, pid, lambda line: self.stdout.write(f"  {line}"))
             self.is_restarted = True

@@ -18,10 +18,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Replace the table in docs/architecture.md."""
         path = settings.BASE_DIR / PAGE
-        path.write_text(drawn_into(path.read_text()))
+        path.write_text(replace_table(path.read_text()))
 
 
-def drawn_into(page: str) -> str:
+def replace_table(page: str) -> str:
     """The page with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)

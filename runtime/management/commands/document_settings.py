@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from pydantic.fields import FieldInfo
 
-from runtime.environment import allowed
+from runtime.environment import allowed_values
 from runtime.options import SECTIONS, VARIABLES, Options
 from runtime.rate_table import RATES
 
@@ -84,7 +84,7 @@ def _page() -> str:
             parts.append("| variable | default | what | allowed |\n|---|---|---|---|\n")
         field = Options.model_fields[name]
         default = _shown(field)[0] or f"`{_default(field)}`"
-        parts.append(_row(f"`{variable}`", default, str(field.description), _briefly(allowed(field))))
+        parts.append(_row(f"`{variable}`", default, str(field.description), _briefly(allowed_values(field))))
     parts.append("\n## The rates\n\nNames for `FEEDSITE_RATES`.\n\n| rate | default | what |\n|---|---|---|\n")
     parts += [_row(f"`{name}`", f"`{rate.default}`", rate.text) for name, rate in RATES.items()]
     return "".join(parts)

@@ -51,10 +51,10 @@ class Command(MigrateCommand):
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
-        if options["migration_name"] and _goes_back(connection, options["app_label"], options["migration_name"]):
+        if options["migration_name"] and _is_backwards(connection, options["app_label"], options["migration_name"]):
             refuse_with_members(connection, "migrate")
         if settings.POOLED:
-            _need_nothing(connection)
+            _require_no_migrations(connection)
             super().handle(*args, **options)
             return
         with connection.cursor() as cursor:
@@ -95,7 +95,7 @@ class Command(MigrateCommand):
                 return
 
 
-def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
+def _is_backwards(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
     executor = MigrationExecutor(connection)
     try:
         goal = None if name == "zero" else executor.loader.get_migration_by_prefix(app, name).name
@@ -104,7 +104,7 @@ def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
     return any(is_backwards for _, is_backwards in executor.migration_plan([(app, goal)]))
 
 
-def _need_nothing(connection: BaseDatabaseWrapper) -> None:
+def _require_no_migrations(connection: BaseDatabaseWrapper) -> None:
     """Raise CommandError if migrations are missing: behind a pooler, `lock_timeout` would affect other sessions."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

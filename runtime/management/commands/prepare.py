@@ -30,19 +30,19 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
         """Migrate, collect static files, write an empty line. Then fill an empty database, and write how to sign in."""
         settings.SERVERS.home.make()
-        record, files = settings.SERVERS.home.run / "prepared", of_files()
+        record, files = settings.SERVERS.home.run / "prepared", hash_of_files()
         recorded = record.read_text() if record.exists() else ""
         self.check(tags=[ENVIRONMENT] if recorded.startswith(files) else None)
         if not wait_for(settings.SERVERS.running, START_SECONDS):  # `up` starts them meanwhile
             raise CommandError(f"The embedded servers of {settings.DATA_DIR} do not run.")
         call_command("await_servers")
-        if recorded != f"{files} {of_results()}":
+        if recorded != f"{files} {hash_of_results()}":
             self.tell("updating the database ...")
             with ThreadPoolExecutor(1) as beside:
                 collected = beside.submit(self.collect)
                 call_command("migrate", interactive=False, verbosity=0)
             collected.result()
-            record.write_text(f"{files} {of_results()}")
+            record.write_text(f"{files} {hash_of_results()}")
         call_command("check_key")
         is_empty = demo and not get_user_model().objects.exists()
         if is_empty:
@@ -69,7 +69,7 @@ class Command(BaseCommand):
             ) from error
 
 
-def of_files() -> str:
+def hash_of_files() -> str:
     """A hash of the settings and all apps' files."""
     folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
     return digest(
@@ -87,7 +87,7 @@ def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
             yield entry.path, entry.stat()
 
 
-def of_results() -> str:
+def hash_of_results() -> str:
     """A hash of applied migrations, their times, and static files."""
     applied = MigrationRecorder(connection).applied_migrations()
     manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"

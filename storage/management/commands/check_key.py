@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from storage import site_key
-from storage.connections import is_of_another_version
+from storage.connections import is_schema_mismatch
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         except site_key.WrongKeyError as error:
             raise CommandError(f"The secret key of this machine {error}. {site_key.ADVICE}", returncode=2) from error
         except ProgrammingError as error:
-            if not is_of_another_version(error):
+            if not is_schema_mismatch(error):
                 raise
         except (OperationalError, InterfaceError) as error:
             self.stderr.write(f"The secret key could not be compared with the site's: {error}")

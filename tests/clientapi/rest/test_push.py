@@ -85,7 +85,7 @@ def test_changes(service: FarServer, caller: Caller, ann: User) -> None:  # noqa
     caller.put(PUSH, {"data": {"alerts": {"mention": True}}}, status=404)
     assert caller.get(PUSH, status=404) == {"error": "Record not found"}
     made = caller.post(PUSH, asked(device, "mention", "follow"))
-    actions.change(user=ann, subscription_id=int(made["id"]), choice=actions.Choice(words=PushWords.NONE))
+    actions.change(user=ann, subscription_id=int(made["id"]), choice=actions.PushChoice(words=PushWords.NONE))
     changed = caller.put(
         PUSH, {"data": {"alerts": {"follow": "1", "quote": "true", "poll": True}, "policy": "follower"}}
     )

@@ -14,7 +14,7 @@ from items.pages.cards import Cards
 from items.pages.pictures import average_colour, ground
 from items.profiles.profile import answered_senders
 from media import actions as media
-from media.objects import media_object
+from media.objects import object_from_row
 from tests.support.factories import UserFactory
 from tests.support.pictures import encoded, upload
 from tests.support.statements import statements
@@ -61,7 +61,7 @@ def test_the_ground_of_a_picture_has_its_average_colour(media_folder: Path, colo
     row = media.upload(owner_id=1, file=upload(plain))
     found = average_colour(row.blurhash)
     assert all(abs(int(found[at : at + 2], 16) - part) <= 4 for at, part in zip((1, 3, 5), colour, strict=True)), found
-    assert found in ground(media_object(row))
+    assert found in ground(object_from_row(row))
 
 
 def test_without_a_blurhash_the_ground_is_black() -> None:

@@ -12,7 +12,7 @@ from accounts.models import User
 from items.bodies import Counts, ItemBody, Sender
 from items.pages.cards import Cards
 from items.pages.pictures import figures
-from media.objects import MediaObject, medium_of
+from media.objects import MediaObject, decode_medium
 
 BAD = "\"'<script>alert(1)</script>&amp;"
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -20,7 +20,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 def medium(**facts: Any) -> MediaObject:
     sizes = {"width": 1200, "height": 900, "small_width": 640, "small_height": 480, "small_ext": "jpg"}
-    found = medium_of(
+    found = decode_medium(
         {"id": "5", "kind": "image", "name": "ab/c", "ext": "jpg", "blurhash": "LEHV6nWB2yk8"} | sizes | facts
     )
     assert found is not None

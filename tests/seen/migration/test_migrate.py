@@ -230,7 +230,7 @@ def test_a_merge_that_ends_after_a_rollback_migrates_nobody(
     command()
     before = old.unmigrated([7], now=NOW)
     command("--rollback")
-    old.migrated(before)
+    old.mark_migrated(before)
     assert filters.count(MIGRATED) == 1
     remember(old_redis, 7, 2)
     assert unseen(7, [1, 2, 3], now=NOW) == [3]
@@ -253,7 +253,7 @@ def test_a_run_ends_when_it_is_rolled_back_meanwhile(
 
     remember(old_redis, 7, 1)
     monkeypatch.setattr(migrate, "_unmigrated", rolled_back)
-    monkeypatch.setattr(migrate, "_alone", nullcontext)
+    monkeypatch.setattr(migrate, "_migration_lock", nullcontext)
     with pytest.raises(CommandError, match="was rolled back meanwhile"):
         command()
     assert unseen(7, [1], now=NOW) == []

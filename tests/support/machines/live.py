@@ -485,7 +485,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "PENDING_CAP", 3)
     monkeypatch.setattr(site, "LIVE_SNAPSHOTS_CAP", 3)
     monkeypatch.setattr(walking, "BOUND", 8)
-    fill, take = walking.LiveWalk.fill, walking.Entries.take
+    fill, take = walking.LiveWalk.fill, walking.FrozenEntries.take
 
     def filled(*args: Any) -> None:
         TAKEN.clear()
@@ -497,7 +497,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr(walking.LiveWalk, "fill", filled)
-    monkeypatch.setattr(walking.Entries, "take", taken)
+    monkeypatch.setattr(walking.FrozenEntries, "take", taken)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda *task: QUEUE.append(task)))
 
