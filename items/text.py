@@ -170,12 +170,22 @@ _NAME = re.compile(r"[A-Za-z0-9_-]++")
 _NAME_LENGTH = 30
 _DOMAIN = compiled(f"(?:{HOST.pattern})(?:{PORT.pattern})?")
 # In a path: letters with marks, symbols and emoji, but no full-width signs, which belong to the text around it.
-_IN_PATH = (
-    r"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\[\]]|"
+_BETWEEN_PARTS = "/?#&="
+_IN_PART = (
+    r"(?:[-!$%'()*+,.0-9:;@A-Z_a-z~\[\]]|"
     rf"[[{LETTER}\p{{S}}{SHAPING}]--[\x00-\x7f{UNSPACED}\p{{East_Asian_Width=F}}]])"
 )
-# Ideographs belong to a path at the beginning of a part (/wiki/微博, ?q=微博). Elsewhere they are the text after it.
-_PATH = compiled(f"(?:/(?!{UNSPACED})|[?#])(?:{_IN_PATH}|(?<=[/=]){UNSPACED}++(?:[\u00b7\u30fb]{UNSPACED}++)*+)*+|/")
+# Ideographs belong to a path in a part that begins with one (/wiki/第1次世界大戦, ?q=微博), or where titles and words
+# stand (/wiki/C语言). Elsewhere they are the text after it.
+_TITLED = (
+    r"(?<=/(?:wiki|w|item|word|keyword|tags?|search|zh|zh-[a-z]{2,4})/"
+    r"|[?&](?:q|wd|word|words|keyword|query|search|title|tag)=)"
+)
+_PATH = compiled(
+    f"(?:/(?!{UNSPACED})|[?#])"
+    f"(?:(?:(?<=[/=#]){UNSPACED}|{_TITLED}{_IN_PART})(?:{_IN_PART}|{UNSPACED}|[\u00b7\u30fb](?={UNSPACED}))*+"
+    f"|[{_BETWEEN_PARTS}]|{_IN_PART})*+|/"
+)
 # Top-level domains in unspaced scripts, to find the end of a host that Chinese text follows.
 _WIDE_DOMAIN = re.compile(
     "中国|中國|香港|台湾|台灣|澳门|澳門|新加坡|公司|网络|網絡|网址|网站|網站|在线|中文网|移动|集团|政务|公益|商城|我爱你|"
@@ -310,10 +320,11 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
     if host is None:
         return None, after
     name, end = host[0], host.end()
-    last = name.rpartition(".")[2]
+    rest, _dot, last = name.rpartition(".")
     if _UNSPACED.match(last):
         known = _WIDE_DOMAIN.match(last)
-        end -= len(last) - known.end() if known else 0
+        name = f"{rest}.{known[0]}" if known else rest
+        end = host.start() + len(name)
     if not is_host(name) or (bare and name.count(".") < 2):
         return None, after
     if port := PORT.match(text, end):

@@ -95,6 +95,7 @@ def test_mentions_with_the_domain_of_this_site(text: str, names: list[str], sett
         ("#tea/#coffee/@mira/#cake", ["tea", "coffee", "cake"]),
         ("#1/#x example.org/#x https://example.org/#tea/#x", []),
         ("#️⃣love #\u0301a", []),
+        ("https://zh.example/wiki/C语言#历史 https://zh.example/p#历史", []),
         ("#" + "a" * LENGTH, ["a" * LENGTH]),
         ("#" + "a" * (LENGTH + 1), []),
         ("#" + "ﬃ" * 40, []),  # 120 letters in canonical form
@@ -143,6 +144,19 @@ def test_hashtags(text: str, tags: list[str]) -> None:
         ("https://हिन्दी.example/x http://ไทย.example", ["https://हिन्दी.example/x", "http://ไทย.example"]),
         ("https://a\u200d.example/ https://a.example/x\u200by", ["https://a.example/x"]),
         ("https://ja.example/wiki/スター・ウォーズ", ["https://ja.example/wiki/スター・ウォーズ"]),
+        ("「https://ja.example/wiki/茶_(曖昧さ回避)」を見て", ["https://ja.example/wiki/茶_(曖昧さ回避)"]),
+        ("https://ja.example/wiki/第1次世界大戦。次", ["https://ja.example/wiki/第1次世界大戦"]),
+        ("https://zh.example/wiki/中华人民共和国-日本关系，好", ["https://zh.example/wiki/中华人民共和国-日本关系"]),
+        ("https://zh.example/wiki/C语言#历史。", ["https://zh.example/wiki/C语言#历史"]),
+        ("(https://ja.example/wiki/A級戦犯)、https://ja.example/wiki/3月", ["https://ja.example/wiki/A級戦犯", "https://ja.example/wiki/3月"]),
+        ("https://zh.example/zh-cn/T恤？https://ko.example/w/C언어!", ["https://zh.example/zh-cn/T恤", "https://ko.example/w/C언어"]),
+        ("https://baike.example/item/C语言/105958很好", ["https://baike.example/item/C语言/105958"]),
+        ("https://a.example/s?ie=utf-8&wd=C语言&pn=10很好", ["https://a.example/s?ie=utf-8&wd=C语言&pn=10"]),
+        ("https://a.example/wiki/微博·a https://a.example/wiki/微薄・", ["https://a.example/wiki/微博", "https://a.example/wiki/微薄"]),
+        ("https://a.example/p#第2章、https://a.example/p/5很好", ["https://a.example/p#第2章", "https://a.example/p/5"]),
+        ("https://a.example/wiki/茶_(飲料)_(x)) https://a.example/wiki/茶-。", ["https://a.example/wiki/茶_(飲料)_(x)", "https://a.example/wiki/茶-"]),
+        ("看https://a.example.很好 https://很好 www.a.很好 https://b.中国.很好", ["https://a.example", "https://b.中国"]),
+        ("https://a.example/wiki很好 https://a.example/wiki/很好/a很好", ["https://a.example/wiki", "https://a.example/wiki/很好/a"]),
     ],
 )  # fmt: skip
 def test_links(text: str, found: list[str]) -> None:
