@@ -73,9 +73,12 @@ def _checked_url(content: dict[str, Any]) -> str:
 
 
 def counted_length(text: str) -> int:
-    """The characters of a text, with long links shortened."""
-    beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == SpanKind.LINK)
-    return len(text) - sum(more for more in beyond if more > 0)
+    """The characters of a text, with long links shortened, also next to @ and #. counting.js counts in the same way."""
+    count, at = len(text), 0
+    while start := _LINK_START.search(text, at):
+        span, at = _link(text, start.start(), start.end())
+        count -= max(len(span.text) - LINK_LENGTH, 0) if span else 0
+    return count
 
 
 def check_warning(content: dict[str, Any]) -> None:
@@ -162,7 +165,8 @@ TAGS_AN_ITEM = 30
 _AT = "@\uff20"
 _HASH = "#\uff03"
 # Where a part may begin. ASCII, so that no other letter matches as the lower case of one of these.
-_START = re.compile(f"https?://|www\\.|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HASH}\\s])", re.ASCII | re.IGNORECASE)
+_LINK_START = re.compile(r"https?://|www\.", re.ASCII | re.IGNORECASE)
+_START = re.compile(f"{_LINK_START.pattern}|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HASH}\\s])", re.ASCII | re.IGNORECASE)
 _UNSPACED = compiled(UNSPACED)
 # A letter, digit or underscore that continues a word next to a Latin one.
 _IN_SPACED_WORD = compiled(f"[{LETTER}--[{UNSPACED}{COMPLEX}\\p{{Me}}\\p{{Default_Ignorable_Code_Point}}]]")
@@ -320,10 +324,10 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
     if host is None:
         return None, after
     name, end = host[0], host.end()
-    rest, _dot, last = name.rpartition(".")
+    rest, dot, last = name.rpartition(".")
     if _UNSPACED.match(last):
         known = _WIDE_DOMAIN.match(last)
-        name = f"{rest}.{known[0]}" if known else rest
+        name = f"{rest}{dot}{known[0]}" if known else rest
         end = host.start() + len(name)
     if not is_host(name) or (bare and name.count(".") < 2):
         return None, after

@@ -15,7 +15,20 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 HTMX = "django_htmx/htmx-2.min.js"
 COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column", "install")
-MEMBERS = ("acts", "items", "composer", "drafts", "writing", "menus", "slots", "live", "complete", "emoji", "keys")
+MEMBERS = (
+    "counting",
+    "acts",
+    "items",
+    "composer",
+    "drafts",
+    "writing",
+    "menus",
+    "slots",
+    "live",
+    "complete",
+    "emoji",
+    "keys",
+)
 MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMBERS}
 """The scripts of pages, each with its modules in order. The modules share their top-level names."""
 

@@ -155,7 +155,7 @@ def test_hashtags(text: str, tags: list[str]) -> None:
         ("https://a.example/wiki/微博·a https://a.example/wiki/微薄・", ["https://a.example/wiki/微博", "https://a.example/wiki/微薄"]),
         ("https://a.example/p#第2章、https://a.example/p/5很好", ["https://a.example/p#第2章", "https://a.example/p/5"]),
         ("https://a.example/wiki/茶_(飲料)_(x)) https://a.example/wiki/茶-。", ["https://a.example/wiki/茶_(飲料)_(x)", "https://a.example/wiki/茶-"]),
-        ("看https://a.example.很好 https://很好 www.a.很好 https://b.中国.很好", ["https://a.example", "https://b.中国"]),
+        ("看https://a.example.很好 https://很好 https://香港 www.a.很好 https://b.中国.很好", ["https://a.example", "https://b.中国"]),
         ("https://a.example/wiki很好 https://a.example/wiki/很好/a很好", ["https://a.example/wiki", "https://a.example/wiki/很好/a"]),
     ],
 )  # fmt: skip

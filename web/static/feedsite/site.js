@@ -1,4 +1,4 @@
-// Additions of the pages to htmx: messages of outcomes, counted characters, keys in feeds. Pages work without it.
+// Additions of the pages to htmx: messages of outcomes, keys in feeds. Pages work without it.
 "use strict";
 
 const toast = document.getElementById("toast");
@@ -144,25 +144,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     event.target.form.requestSubmit();
   }
-});
-
-// --- Characters: counted as the server counts them, by code point, a long link as 23, shown when the end is near
-const LONG_LINK = /https?:\/\/[^\s<>"]{16,}/gi;
-function count(area) {
-  const output = area.form && area.form.querySelector(".count");
-  if (!output) return;
-  const left = Number(area.dataset.limit) - Array.from(area.value.replace(LONG_LINK, (link) => link.slice(0, 23))).length;
-  output.querySelector("span").textContent = left < 500 ? String(left) : "";
-  const part = Math.min(1 - left / Number(area.dataset.limit), 1) * 100;
-  output.querySelector(".filled").setAttribute("stroke-dasharray", `${part} 100`);
-  output.classList.toggle("over", left < 0);
-}
-document.addEventListener("input", (event) => {
-  if (event.target.matches("textarea[data-limit]")) count(event.target);
-});
-document.querySelectorAll("textarea[data-limit]").forEach(count);
-document.body.addEventListener("htmx:afterSettle", (event) => {
-  event.target.querySelectorAll("textarea[data-limit]").forEach(count);
 });
 
 // --- Where the reader is in their home: kept every now and then, for the next visit
