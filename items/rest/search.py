@@ -32,7 +32,8 @@ Q = OpenApiParameter(
     "q",
     {"type": "string", "minLength": 1, "maxLength": QUERY_LENGTH},
     required=True,
-    description='Words, all of which must be there; "phrases"; from:username; #hashtag. The last may be unfinished.',
+    description='Words, all of which must be there; "phrases"; -words and -"phrases" to leave out; from:username; '
+    "#hashtag. The last may be unfinished.",
 )
 
 

@@ -90,12 +90,12 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     found: list[int] = []
     has_many = False
     with connection.cursor() as cursor:
-        for number, above in enumerate(_stretches(cursor, NO_BOUND) if query.phrases else (0,)):
+        for number, above in enumerate(_stretches(cursor, NO_BOUND) if query.has_words else (0,)):
             if number == 1:
                 has_many = _has_many(cursor, query, None)
             if number == WALKED and has_many:
                 return found, True
-            fitting = _fitting(bool(query.phrases), len(query.tags), False, is_walked=has_many or number == 0)
+            fitting = _fitting(query.has_words, len(query.tags), False, is_walked=has_many or number == 0)
             select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"
             cursor.execute(select, params | {"above": above, "count": count - len(found)})
             found += [row[0] for row in cursor.fetchall()]
@@ -109,7 +109,7 @@ def _find_candidates(
     query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
 ) -> _CandidateBatch:
     params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
-    parts = bool(query.phrases), len(query.tags), sender_id is not None
+    parts = query.has_words, len(query.tags), sender_id is not None
     if query.tags:
         params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
     if sender_id is not None:
@@ -117,7 +117,7 @@ def _find_candidates(
     found: list[int] = []
     has_many = False
     with connections[on].cursor() as cursor:
-        has_stretches = query.phrases or len(query.tags) + (sender_id is not None) > 1
+        has_stretches = query.has_words or len(query.tags) + (sender_id is not None) > 1
         for number, above in enumerate(_stretches(cursor, below) if has_stretches else (0,)):
             if number == 1:
                 has_many = _has_many(cursor, query, sender_id)
@@ -172,7 +172,7 @@ def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
     if query.phrases:
-        words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.tsquery))  # a repeated word is no rarer
+        words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.wanted))  # a repeated word is no rarer
         parts.append(("items_itemdocument WHERE document @@ %s::tsquery", " & ".join(words)))
     return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
 

@@ -15,7 +15,7 @@ from items.search import search
 from items.search.hits import HITS, hits
 from items.search.indexing import reindex
 from items.search.query import parse
-from items.search.search import search_items
+from items.search.search import matching_items, search_items
 from items.search.words import runs
 from relations import actions as relations
 from storage.ids import MAX_ID
@@ -52,6 +52,46 @@ def test_found_items(text: str, queries: list[str], others: list[str]) -> None:
     publish(text)
     assert [query for query in queries if found(query) != [text]] == []
     assert [query for query in others if found(query)] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("sea -swimming", ["sea water", "sea #Travel"]),
+        ("sea -swim", ["sea swimming", "sea water", "sea #Travel"]),
+        ("-swimming sea -water", ["sea #Travel"]),
+        ('sea -"sea swimming"', ["sea water", "sea #Travel"]),
+        ('sea -"swimming sea"', ["sea swimming", "sea water", "sea #Travel"]),
+        ('sea -"sea swimming', ["sea water", "sea #Travel"]),
+        ("sea -„sea swimming“ -«sea water»", ["sea #Travel"]),
+        ("sea －water −swimming", ["sea #Travel"]),
+        ("sea -#travel", ["sea swimming", "sea water"]),
+        ("#travel -swimming", ["sea #Travel"]),
+        ("#travel -sea", []),
+        ("sea - swimming", ["sea swimming"]),
+        ("sea --swimming", ["sea swimming"]),
+        ("sea-swimming", ["sea swimming"]),
+        ("sea -sea", []),
+        ("-swimming", []),
+        ("sea -!", ["sea swimming", "sea water", "sea #Travel"]),
+        ("from:mira -water", ["我在海里游泳", "sea swimming", "sea #Travel"]),
+        ("海 -游泳", []),
+        ("海 -泳游", ["我在海里游泳"]),
+        ("「海里」 『游泳』", ["我在海里游泳"]),
+        ("「里海」", []),
+        ("»sea swimming«", ["sea swimming"]),
+        ("„swimming sea”", []),
+        ("〝sea water〟 ＂sea water＂", ["sea water"]),
+    ],
+)
+def test_words_left_out_and_quotes(query: str, left: list[str]) -> None:
+    sender = UserFactory.create(username="mira")
+    texts = ["我在海里游泳", "sea swimming", "sea water", "sea #Travel"]
+    for text in texts:
+        publish(text, sender)
+    assert sorted(found(query)) == sorted(left)
+    ids, _ = matching_items(parse(query), count=10)
+    assert query.startswith("from:") or sorted(Item.objects.get(pk=one).text for one in ids) == sorted(left)
 
 
 @pytest.mark.parametrize("query", ["", "  ", "!?", '""', "🎉", "from:nobody", "from:no/body", '"'])
@@ -298,6 +338,7 @@ def test_senders_of_a_query_are_looked_up_once() -> None:
         ("<b>", "b", ["b"]),
         ("nothing", "#tag from:b", []),
         ("ภาษาไทยน้ำดี", "ไทย น้ำ", ["ไทยน้ำ"]),
+        ("sea water", "sea -water", ["sea"]),
         ("I don’t, w Łodzi", "don't lodzi", ["don", "t", "Łodzi"]),
     ],
 )  # fmt: skip
