@@ -437,7 +437,7 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
         may_vote=may_vote and not poll.closed and poll.voted is None,
         shows_votes=poll.options[0].votes is not None,
         voters=_voters(poll.voters),
-        end=pgettext("poll", "ended") if poll.closed else _("%(time)s left") % {"time": time_left(poll.closes_at)},
+        end=pgettext("poll", "ended") if poll.closed else time_left(poll.closes_at),
         closes_at=moment(poll.closes_at),
     )
 

@@ -70,14 +70,13 @@ def ago(moment: datetime) -> str:
 
 
 def time_left(moment: datetime) -> str:
-    """How long until a time: minutes, hours or days."""
-    _now, minutes, hours = _ages(get_language())
-    seconds = (moment - timezone.now()).total_seconds()
+    """What is left until a time: minutes, hours or days."""
+    seconds = int((moment - timezone.now()).total_seconds())
     if seconds < 3600:
-        return minutes % {"count": max(1, seconds // 60)}
+        return _("%(count)d min left") % {"count": max(1, seconds // 60)}
     if seconds < 86_400:
-        return hours % {"count": seconds // 3600}
-    return ngettext("%(count)d day", "%(count)d days", int(seconds // 86_400)) % {"count": seconds // 86_400}
+        return _("%(count)d h left") % {"count": seconds // 3600}
+    return ngettext("%(count)d day left", "%(count)d days left", seconds // 86_400) % {"count": seconds // 86_400}
 
 
 def card_version(moment: datetime) -> int:

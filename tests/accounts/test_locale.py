@@ -16,7 +16,7 @@ from accounts.actions import issue_token
 from accounts.locale import place_name, zone_of
 from accounts.models import User
 from items.models import Item
-from items.pages.reading import ago, full_time
+from items.pages.reading import ago, full_time, left
 from tests.support.factories import ItemFactory
 from tests.support.pages import logged_in
 from tests.support.pictures import upload
@@ -211,6 +211,18 @@ def test_ages_and_dates_in_both_languages() -> None:
     for zone, offset in {"America/St_Johns": "UTC−3:30", "Asia/Kathmandu": "UTC+5:45", "UTC": "UTC"}.items():  # noqa: RUF001
         with timezone.override(ZoneInfo(zone)):
             assert full_time(NOON).endswith(offset)
+
+
+def test_what_is_left_in_both_languages() -> None:
+    with time_machine.travel(NOON, tick=False):
+        ends = [
+            NOON + timedelta(seconds=seconds) for seconds in (-5, 59, 119, 3_599, 3_600, 86_399, 86_400, 30 * 86_400)
+        ]
+        said = ["1 min", "1 min", "1 min", "59 min", "1 h", "23 h", "1 day", "30 days"]
+        assert [left(end) for end in ends] == [f"{one} left" for one in said]
+        with translation.override("zh-hans"):
+            said = ["1 分钟", "1 分钟", "1 分钟", "59 分钟", "1 小时", "23 小时", "1 天", "30 天"]
+            assert [left(end) for end in ends] == [f"还剩 {one}" for one in said]
 
 
 def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> None:
