@@ -37,6 +37,15 @@ username_pattern = RegexValidator(
 )
 
 
+def is_username(text: str) -> bool:
+    """Whether it can be a username."""
+    try:
+        username_pattern(text)
+    except ValidationError:
+        return False
+    return True
+
+
 def not_reserved(username: str) -> None:
     """Raise ValidationError for names of pages."""
     if username.lower() in RESERVED_USERNAMES:
@@ -68,7 +77,9 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
     def named(self, username: str) -> Self:
-        """The user with this name, in any case."""
+        """The user with this name, in any case. Nobody, without a query, for a text that can't be one."""
+        if not is_username(username):
+            return self.none()
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
     def similar_to(self, username: str) -> Self:
@@ -118,7 +129,7 @@ class UserManager(_Verbs):
         self.filter(pk=user_id).advance_epoch()
 
     def get_by_natural_key(self, username: str | None) -> "User":
-        """The user with this name, in any case."""
+        """The user with this name, in any case. Nobody for a text that cannot be one."""
         return self.named(username or "").get()
 
     def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]

@@ -53,7 +53,7 @@ from discover import feed, refreshing
 from items import counts
 from items.actions import delete, edit, like, publish
 from items.models import Item
-from items.profiles.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.profile import find_item, item_count, profile_page, replies_page
 from items.search.query import parse
 from items.search.search import search_items
 from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
@@ -433,7 +433,7 @@ def _calls(community: Community, calls: int) -> dict[str, float]:
 
     def replies(number: int) -> object:
         reader = readers[number % len(readers)]
-        body = visible_item(thread[0], reader)
+        body = find_item(thread[0], reader)
         assert body
         return replies_page(body, reader, limit=LIMIT)
 
@@ -448,7 +448,7 @@ def _calls(community: Community, calls: int) -> dict[str, float]:
         "home, first page below the inbox": below,
         "profile": lambda n: profile_page(senders[n % len(senders)], readers[n % len(readers)], limit=LIMIT),
         "profile's count": lambda n: item_count(senders[n % len(senders)], readers[n % len(readers)]),
-        "an item": lambda n: visible_item(posts[n % len(posts)].pk, readers[n % len(readers)]),
+        "an item": lambda n: find_item(posts[n % len(posts)].pk, readers[n % len(readers)]),
         "a thread": replies,
         "search, frequent word": search("w3"),
         "search, rarer word": search("w100"),

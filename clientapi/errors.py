@@ -21,10 +21,11 @@ from items.profiles.pins import NotPinnableError
 from items.quotes import NotQuotableError
 from items.scheduling import TimeError
 from items.text import ContentError
+from media.actions import MediaError, TooLargeError, UnknownKindError
 from moderation.reports import OwnItemError
 from notifications.push.actions import BadSubscriptionError, EndpointTakenError
 from relations.actions import FollowCapError, RequestCapError
-from web.refusals import RefusalError
+from web.refusals import NotOwnError, RefusalError
 from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler, to_api_exception
 from web.strict_json import JSON_TYPE, StrictJSONParser
 
@@ -59,8 +60,12 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     RepostError: (422, INVALID),
     TimeError: (422, INVALID),
     BadSubscriptionError: (422, "Validation failed: {0.field}: {0}"),
+    MediaError: (422, "Validation failed: {0.field}: {0}"),
+    TooLargeError: (413, "{0.field}: {0}"),
+    UnknownKindError: (415, "{0.field}: {0}"),
     NotQuotableError: (403, "You can't quote this post for this audience"),
     PrivateRepostError: (403, NOT_ALLOWED),
+    NotOwnError: (403, NOT_ALLOWED),
     IdempotencyConflictError: (422, "The Idempotency-Key was used for something else"),
     NothingToFindError: (422, "Validation failed: Keyword can't be blank"),
     FilterCapError: (422, f"Validation failed: You can have up to {FILTERS} keywords"),
@@ -79,7 +84,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
 
 def client_error(error: RefusalError) -> Exception:
     """A refusal in Mastodon's words."""
-    if error.wait is not None or error.status == HTTPStatus.NOT_FOUND:
+    if error.wait is not None or error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
         return to_api_exception(error)
     for kind in type(error).__mro__:
         if kind in TO_APPS:

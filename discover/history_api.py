@@ -6,7 +6,8 @@ from rest_framework.request import Request
 from accounts.callers import authenticated_user
 from discover import feedback, recent
 from discover.history import viewed_page
-from items.finding import item_or_404, undo_or_404
+from items import actions
+from items.finding import item_row
 from items.listing import ItemPage
 from web.credentials import WHOLE
 from web.rest import ApiView, FeedResponse, OutageError
@@ -44,12 +45,12 @@ class NotInterestedView(ApiView):
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Do not recommend an item or a repost's original, and less like it."""
         user = authenticated_user(request)
-        feedback.not_interested(user=user, item=item_or_404(item_id, user))
+        feedback.not_interested(user=user, item=item_row(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="interested_again", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Undo `not interested`, even if the item is hidden now."""
         user = authenticated_user(request)
-        undo_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
+        actions.undo_act(user=user, item_id=item_id, undo=lambda item: feedback.interested_again(user=user, item=item))
         return HttpResponse(status=204)

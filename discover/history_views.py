@@ -15,9 +15,10 @@ from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
 from discover.history import recommendation_reason, unwanted_page, viewed_page
-from items.finding import item_or_404, undo_or_404
+from items import actions
+from items.finding import item_row
 from items.pages.cards import Cards
-from items.profiles.profile import visible_item
+from items.profiles.profile import find_item
 from storage.connections import FeedsUnavailableError
 from web.pages import PageRequest, limited, redirect_next, show, wants_part
 from web.rest import position
@@ -104,7 +105,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
 @limited("write")
 def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Never recommend an item again. A line with an undo button replaces its card."""
-    item = item_or_404(item_id, reader)
+    item = item_row(item_id, reader)
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):
         return show(request, "discover/_dismissed.html", {"item_id": item.pk})
@@ -117,9 +118,11 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
 @limited("write")
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Undo `not_interested`. The card comes back."""
-    item = undo_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
+    item = actions.undo_act(
+        user=reader, item_id=item_id, undo=lambda item: feedback.interested_again(user=reader, item=item)
+    )
     if wants_part(request):
-        shown = visible_item(item.pk, reader)
+        shown = find_item(item.pk, reader)
         if shown is None:
             return HttpResponse()
         shown.reason = recommendation_reason(reader, item.pk)

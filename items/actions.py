@@ -39,7 +39,7 @@ from media import attaching
 from media.offering import reports_blocked_media
 from storage import ids
 from storage.connections import fetch
-from web.refusals import RefusalError
+from web.refusals import NotOwnError, RefusalError
 
 ID_ATTEMPTS = 3
 LATER = Greatest(Now(), F("modified_at") + ids.MILLISECOND, F("created_at") + ids.MILLISECOND)
@@ -572,12 +572,21 @@ def _publish_again(item: Item) -> bool:
 
 
 # --- Taking back -----------------------------------------------------------------------------------------
-def undo_act(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """Undo the user's act on an item, even if they no longer see it. None if nothing changed and they do not see it."""
-    item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
-    if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
-        return item
-    return None
+def undo_act(*, user: User, item_id: int, undo: Callable[[Item], bool]) -> Item:
+    """Undo the user's act on an item, even if they no longer see it. Raises Item.DoesNotExist if nothing changed and
+    they do not see it.
+    """
+    item = Item.objects.select_related("repost_of").get(pk=item_id)
+    if not undo(item):
+        Item.objects.visible_to(user).only("pk").get(pk=item_id)
+    return item
+
+
+def delete_own(*, user: User, item_id: int) -> None:
+    """Delete the user's item. Raises Item.DoesNotExist and NotOwnError."""
+    item = undo_act(user=user, item_id=item_id, undo=lambda item: item.sender_id == user.pk and delete(item=item))
+    if item.sender_id != user.pk:
+        raise NotOwnError
 
 
 # --- Likes -----------------------------------------------------------------------------------------------

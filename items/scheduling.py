@@ -231,9 +231,9 @@ def scheduled_of(sender: User) -> list[ScheduledPost]:
     return list(ScheduledPost.objects.filter(sender=sender).order_by("publish_at", "pk")[:MOST])
 
 
-def scheduled_post(sender: User, post_id: int) -> ScheduledPost | None:
-    """One of the user's scheduled posts, or None."""
-    return ScheduledPost.objects.filter(sender=sender, pk=post_id).first()
+def own_post(sender: User, post_id: int) -> ScheduledPost:
+    """One of the user's scheduled posts. Raises ScheduledPost.DoesNotExist."""
+    return ScheduledPost.objects.get(sender=sender, pk=post_id)
 
 
 def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaFile]]:

@@ -2,19 +2,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user, reader_of
 from accounts.models import User
 from live import actions
-from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
+from live.hydrate import SessionBody, SessionPage, find_session, own_session, sessions_of, visible_session
 from live.models import TITLE_LENGTH, LiveSession
-from relations.api import user_or_404
+from relations.visibility import visible_user
 from web.openapi import EMPTY_BODY
 from web.rest import (
     ApiView,
@@ -88,31 +87,9 @@ class SessionEdit(StrictSerializer):
     minutes = NumberField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
-def body_or_404(session_id: int, reader: User | AnonymousUser) -> SessionBody:
-    """A visible session. Raises NotFound."""
-    found = visible_session(session_id, reader)
-    if found is None:
-        raise exceptions.NotFound
-    return found
-
-
-def session_or_404(session_id: int, reader: User) -> LiveSession:
-    """The session to act on. Raises NotFound and DoesNotExist."""
-    return LiveSession.objects.get(pk=int(body_or_404(session_id, reader).id))
-
-
-def own_session(request: Request, session_id: int) -> LiveSession:
-    """The caller's session. Raises NotFound and PermissionDenied."""
-    user = authenticated_user(request)
-    session = session_or_404(session_id, user)
-    if session.host_id != user.pk:
-        raise exceptions.PermissionDenied("That session is not yours.")
-    return session
-
-
 def session_response(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
     """The session as the reader sees it."""
-    return FeedResponse(visible_session(session.pk, reader), status=status)
+    return FeedResponse(find_session(session.pk, reader), status=status)
 
 
 class LiveSessionsView(ApiView):
@@ -139,14 +116,14 @@ class LiveSessionView(PublicApiView):
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
     def get(self, request: Request, session_id: int) -> HttpResponse:
         """One session in its current state."""
-        return FeedResponse(body_or_404(session_id, reader_of(request)))
+        return FeedResponse(visible_session(session_id, reader_of(request)))
 
     @extend_schema(
         operation_id="edit_live_session", request=SessionEdit, responses={200: SessionBody, 409: WRONG_STATE}
     )
     def patch(self, request: Request, session_id: int) -> HttpResponse:
         """Change your own session. Omitted fields stay."""
-        session = own_session(request, session_id)
+        session = own_session(session_id, authenticated_user(request))
         fields = body(request, SessionEdit)
         session = actions.edit(session=session, now=timezone.now(), **fields)
         return session_response(session, authenticated_user(request))
@@ -154,7 +131,7 @@ class LiveSessionView(PublicApiView):
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
     def delete(self, request: Request, session_id: int) -> HttpResponse:
         """Cancel your own upcoming session."""
-        session = own_session(request, session_id)
+        session = own_session(session_id, authenticated_user(request))
         actions.cancel(session=session, now=timezone.now())
         return HttpResponse(status=204)
 
@@ -168,7 +145,7 @@ class StartView(ApiView):
     )
     def post(self, request: Request, session_id: int) -> HttpResponse:
         """Go live with your own upcoming session, at any time."""
-        session = own_session(request, session_id)
+        session = own_session(session_id, authenticated_user(request))
         body(request, Nothing)
         session = actions.start(session=session, now=timezone.now())
         return session_response(session, authenticated_user(request))
@@ -181,7 +158,7 @@ class EndView(ApiView):
     @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
     def post(self, request: Request, session_id: int) -> HttpResponse:
         """End your own live session. It becomes a replay."""
-        session = own_session(request, session_id)
+        session = own_session(session_id, authenticated_user(request))
         body(request, Nothing)
         session = actions.end(session=session, now=timezone.now())
         return session_response(session, authenticated_user(request))
@@ -196,7 +173,7 @@ class ReminderView(ApiView):
     def put(self, request: Request, session_id: int) -> HttpResponse:
         """Get a notification when an upcoming session starts."""
         user = authenticated_user(request)
-        actions.remind(user=user, session=session_or_404(session_id, user))
+        actions.remind(user=user, session=LiveSession(pk=int(visible_session(session_id, user).id)))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
@@ -204,7 +181,7 @@ class ReminderView(ApiView):
         """Remove the reminder."""
         user = authenticated_user(request)
         if not actions.forget_reminder(user=user, session=LiveSession(pk=session_id)):
-            body_or_404(session_id, user)
+            visible_session(session_id, user)
         return HttpResponse(status=204)
 
 
@@ -216,5 +193,5 @@ class UserSessionsView(PublicApiView):
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user's upcoming, live and recorded sessions, newest first. Your own include cancelled and missed ones."""
         reader = reader_of(request)
-        host = user_or_404(username, reader)
+        host = visible_user(username, reader)
         return FeedResponse(sessions_of(host, reader, **self.bounds))

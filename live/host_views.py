@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
@@ -18,8 +18,9 @@ from accounts.models import User
 from live import actions, covers, hosting
 from live.actions import WrongStateError
 from live.forms import SessionForm
+from live.hydrate import own_session, visible_session
 from live.models import LiveSession, Review, State
-from live.views import answer_card, poll_context, session_or_404, wrong_state_message
+from live.views import answer_card, poll_context, wrong_state_message
 from media.offering import reports_blocked_media
 from storage import ids
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
@@ -29,13 +30,6 @@ from web.uploads import one_medium, takes_files
 TWICE = timedelta(minutes=10)
 """An equal session planned this recently is the same form, sent twice."""
 HELD = gettext_lazy("Your session is in review. Others see it once it's approved.")
-
-
-def own_session(session_id: int, reader: User) -> LiveSession:
-    """The reader's session. Raises Http404 and PermissionDenied."""
-    if session_or_404(session_id, reader).host.id != str(reader.pk):
-        raise PermissionDenied
-    return LiveSession.objects.select_related("host").get(pk=session_id)
 
 
 def _remove(*, session: LiveSession, now: datetime) -> None:
@@ -174,7 +168,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
             else:
                 messages.success(request, _("Saved."))
             return redirect("live-session", session_id)
-    context = {"form": form, "session": session_or_404(session_id, reader)}
+    context = {"form": form, "session": visible_session(session_id, reader)}
     return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
 
 
@@ -188,7 +182,7 @@ def apply_host_action(request: PageRequest, reader: User, session_id: int, verb:
         raise Http404
     session = own_session(session_id, reader)
     if request.method != "POST":
-        body = session_or_404(session_id, reader)
+        body = visible_session(session_id, reader)
         return show(
             request, "live/confirm.html", {"session": body, "step": step, "verb": verb, "next": next_page(request)}
         )

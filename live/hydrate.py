@@ -13,13 +13,14 @@ from msgspec import UNSET, UnsetType
 from accounts.cards import UserCard
 from accounts.models import User
 from items.links import is_link
-from live.models import SHORT, State
+from live.models import SHORT, LiveSession, State
 from live.visibility import VISIBLE, concerns_others, hidden, visible
 from media.objects import MediaObject, decode_medium
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 from storage.paging import as_text, below, part_of
+from web.refusals import NotOwnError
 from web.times import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
@@ -151,12 +152,28 @@ def bodies(rows: Iterable[SessionRow]) -> list[SessionBody]:
     return [body(row) for row in rows]
 
 
-def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
+def find_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
     """The session, or None if invisible. Takes any number."""
     if not 0 < session_id <= MAX_ID:
         return None
     rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0}, into=SessionRow._make)
     return body(rows[0], shown_as) if rows else None
+
+
+def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
+    """Like `find_session`. Raises LiveSession.DoesNotExist."""
+    session = find_session(session_id, reader, shown_as)
+    if session is None:
+        raise LiveSession.DoesNotExist
+    return session
+
+
+def own_session(session_id: int, reader: User) -> LiveSession:
+    """The reader's session. Raises LiveSession.DoesNotExist and NotOwnError."""
+    session = LiveSession.objects.select_related("host").get(pk=int(visible_session(session_id, reader).id))
+    if session.host_id != reader.pk:
+        raise NotOwnError
+    return session
 
 
 def sessions_of(

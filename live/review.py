@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from accounts.review import ReviewStatus, Subject
 from live import actions
-from live.hydrate import visible_session
+from live.hydrate import find_session
 from live.models import LiveSession
 from media import attaching
 from media.models import MediaFile
@@ -24,7 +24,7 @@ def find(session_ids: Iterable[int]) -> dict[int, Subject]:
 
 def seen(session_id: int, reader: User) -> Subject | None:
     """The session, or None if `reader` may not see it."""
-    return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
+    return find([session_id]).get(session_id) if find_session(session_id, reader) else None
 
 
 def lock(session_id: int) -> Subject | None:

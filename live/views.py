@@ -23,7 +23,7 @@ from live import actions, hosting
 from live.actions import WrongStateError
 from live.feed import live_page
 from live.feed_api import store_after
-from live.hydrate import SessionBody, visible_session
+from live.hydrate import SessionBody, find_session, visible_session
 from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError
 from live.walk import LivePage
@@ -151,14 +151,6 @@ def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
-    """A visible session. Raises Http404."""
-    session = visible_session(session_id, reader, shown_as)
-    if session is None:
-        raise Http404
-    return session
-
-
 WORDS = {
     State.UPCOMING: gettext_lazy("The session hasn't started yet."),
     State.LIVE: gettext_lazy("The session is live."),
@@ -180,7 +172,7 @@ def wrong_state_message(error: WrongStateError) -> str:
 def show_session(request: PageRequest, session_id: int) -> HttpResponse:
     """The page, or only the card for a list."""
     look, shown_as = _card_options(request.GET)
-    session = session_or_404(session_id, request.user, shown_as)
+    session = visible_session(session_id, request.user, shown_as)
     if wants_part(request):
         return show(request, "live/_session.html", _card(session, look, request.user))
     return show(request, "live/session.html", _card(session, "whole", request.user) | poll_context())
@@ -201,7 +193,7 @@ def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict
 @limited("write")
 def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Add a reminder. Repeating changes nothing."""
-    session_or_404(session_id, reader)
+    visible_session(session_id, reader)
     try:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
@@ -215,7 +207,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 def forget_reminder(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Remove the reminder. Repeating changes nothing."""
     gone = session_id <= ids.MAX_ID and actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
-    if visible_session(session_id, reader) is None:
+    if find_session(session_id, reader) is None:
         if not gone:
             raise Http404
         return HttpResponse() if wants_part(request) else redirect_next(request, "live")
@@ -228,7 +220,7 @@ def answer_card(
     """The current card, or a redirect. With a `notice` only the button gets the focus."""
     if wants_part(request):
         look, shown_as = _card_options(request.POST)
-        session = session_or_404(session_id, reader, shown_as)
+        session = visible_session(session_id, reader, shown_as)
         context = _card(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
         return show(request, "live/_session.html", context, status=INVALID if problem else 200)
     if problem:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -29,6 +30,7 @@ from media.offering import BlockedMediaError, check_allowed, reports_blocked_med
 from media.signals import medium_described
 from media.store import incoming, store
 from storage.queue import task
+from web.refusals import ConflictError, RefusalError
 from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
@@ -60,24 +62,38 @@ POSTED = PictureLimits()
 """The shape of pictures of items."""
 
 
-class MediaError(ValueError):
+class MediaError(RefusalError, ValueError):
     """The file is refused. Users see the message."""
+
+    field = "file"
+
+
+class DescriptionError(MediaError):
+    """The description is refused."""
+
+    field = "description"
 
 
 class UnknownKindError(MediaError):
     """The file type is not accepted."""
 
+    status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
 
 class TooLargeError(MediaError):
     """Too many bytes, pixels or frames."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 class UnusableMediaError(MediaError):
     """The media cannot be used for this."""
 
 
-class KeyConflictError(Exception):
+class KeyConflictError(ConflictError):
     """The idempotency key was used for another file."""
+
+    sentence = "The Idempotency-Key was used for something else."
 
 
 class BlockedError(MediaError):
@@ -185,13 +201,15 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
 
 
 def check_description(text: str) -> None:
-    """Raise MediaError for a wrong description."""
+    """Raise DescriptionError for a wrong description."""
     try:
         check_text(text)
     except ValueError as error:
-        raise MediaError(_("The description has characters that can't be saved. Remove them.")) from error
+        raise DescriptionError(_("The description has characters that can't be saved. Remove them.")) from error
     if len(text) > DESCRIPTION_LENGTH:
-        raise MediaError(_("The description can have up to %(count)d characters.") % {"count": DESCRIPTION_LENGTH})
+        raise DescriptionError(
+            _("The description can have up to %(count)d characters.") % {"count": DESCRIPTION_LENGTH}
+        )
 
 
 def _size(file: IO[bytes]) -> int:

@@ -2,8 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from http import HTTPStatus
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from django.http import HttpResponse
@@ -13,19 +12,15 @@ from rest_framework.request import Request
 
 from media import actions
 from media.captioning import remove_captions, set_captions
-from media.decoder import DecoderBusyError
-from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
 from media.objects import MediaObject, object_from_row
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
-from web.refusals import ConflictError
 from web.rest import (
     FILES_TYPE,
     ApiView,
     FeedResponse,
     FilesParser,
-    OutageError,
     Problem,
     StrictSerializer,
     TextField,
@@ -35,25 +30,6 @@ from web.rest import (
 
 T = TypeVar("T")
 FOCUS = re.compile(r"\s*(-?[0-9]?\.?[0-9]{0,9})\s*,\s*(-?[0-9]?\.?[0-9]{0,9})\s*", re.ASCII)
-
-
-class TooLargeFileError(exceptions.APIException):
-    """413, naming the field."""
-
-    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-
-
-class FileKindError(exceptions.APIException):
-    """415, naming the field."""
-
-    status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-
-
-class BusyUploadError(OutageError):
-    """All decoding places are taken."""
-
-    default_detail = "Too many pictures and videos are being taken in just now."
-    default_code = "busy"
 
 
 class FocusField(serializers.CharField):
@@ -107,32 +83,9 @@ def caller(request: Request) -> int:
     return int(request.user.pk or 0)
 
 
-def with_api_errors(field: str, take: Callable[[], T]) -> T:
-    """`take()`, with its errors as API errors of the field."""
-    try:
-        return take()
-    except actions.TooLargeError as error:
-        raise TooLargeFileError({field: [str(error)]}) from error
-    except actions.UnknownKindError as error:
-        raise FileKindError({field: [str(error)]}) from error
-    except actions.MediaError as error:
-        raise serializers.ValidationError({field: [str(error)]}) from error
-    except actions.KeyConflictError as error:
-        raise ConflictError("The Idempotency-Key was used for something else.") from error
-    except DecoderBusyError as error:
-        raise BusyUploadError from error
-    except StoreError as error:
-        raise OutageError("The file storage is full or does not answer. Try again later.") from error
-
-
 def validated_form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
-    """Validated fields of a form with one file. Raises ValidationError, and OutageError if the disk is full."""
-    try:
-        data = request.data
-    except OSError as error:
-        if isinstance(error, exceptions.APIException) or error.errno is None:
-            raise
-        raise OutageError("The file storage is full or does not answer. Try again later.") from error
+    """Validated fields of a form with one file. Raises ValidationError."""
+    data = request.data
     repeated = [name for name in data if len(data.getlist(name)) > 1] if hasattr(data, "getlist") else []
     if repeated:
         raise serializers.ValidationError({name[:64]: ["Give it once."] for name in repeated[:10]})
@@ -159,9 +112,7 @@ class MediaView(ApiView):
         """
         fields, key = validated_form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
-            row = with_api_errors(
-                "file", lambda: actions.upload(owner_id=caller(request), file=file, key=key, **fields)
-            )
+            row = actions.upload(owner_id=caller(request), file=file, key=key, **fields)
         return FeedResponse(object_from_row(row), status=201)
 
 
@@ -180,9 +131,7 @@ class MediumView(ApiView):
         """Change description or focus. Fields not sent stay. An item that uses the medium shows the change."""
         row = _own(request, media_id, unused=False)
         fields = body(request, MediaEdit)
-        return FeedResponse(
-            object_from_row(with_api_errors("description", lambda: actions.describe(medium=row, **fields)))
-        )
+        return FeedResponse(object_from_row(actions.describe(medium=row, **fields)))
 
     @extend_schema(operation_id="remove_media", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
@@ -207,7 +156,7 @@ class CaptionsView(ApiView):
         if row.kind != MediaKind.VIDEO:
             raise serializers.ValidationError({"file": ["Only videos have captions."]})
         with fields["file"].open("rb") as file:
-            done = with_api_errors("file", lambda: set_captions(owner_id=caller(request), media_id=row.pk, file=file))
+            done = set_captions(owner_id=caller(request), media_id=row.pk, file=file)
         return FeedResponse(object_from_row(_found_or_404(done)))
 
     @extend_schema(operation_id="remove_captions", responses={204: None})

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from django.conf import settings
 
 from runtime.loaded_programs import LoadedProgram
 from storage.queue import check_lane
+from web.refusals import RefusalError
 
 PROGRAM = LoadedProgram("media.decoding", "media.videos")
 
@@ -40,8 +42,12 @@ class DecoderError(Exception):
         self.reason = reason
 
 
-class DecoderBusyError(Exception):
+class DecoderBusyError(RefusalError):
     """No place became free in time."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    code = "busy"
+    sentence = "Too many pictures and videos are being taken in just now."
 
 
 class DecodedPicture(msgspec.Struct):

@@ -30,6 +30,8 @@ CACHING = "public, max-age=31536000, immutable"
 class StoreError(UnavailableError):
     """The store is full or silent. Nothing was kept."""
 
+    sentence = "The file storage is full or does not answer. Try again later."
+
 
 class Stored(NamedTuple):
     """A stored file. `age`: seconds since it was written."""

@@ -11,7 +11,7 @@ from accounts.callers import authenticated_user
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
-from relations.api import user_or_404
+from relations.visibility import visible_user
 from web.rest import ApiView, IdField, StrictSerializer, TextField, body
 
 
@@ -51,7 +51,7 @@ class AccountReportView(ApiView):
     def post(self, request: Request, username: str) -> HttpResponse:
         """Report an account. Repeating before a decision changes nothing."""
         reporter = authenticated_user(request)
-        account = user_or_404(username, reporter)
+        account = visible_user(username, reporter)
         fields = body(request, NewReport)
         reports.report_account(account=account, reporter=reporter, **fields)
         return HttpResponse(status=204)

@@ -5,12 +5,12 @@ from django.views.decorators.http import require_http_methods
 from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
-from items.finding import item_or_404
+from items.finding import item_row
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from moderation import reports
 from moderation.forms import ReportForm
-from relations.api import user_or_404
+from relations.visibility import visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
 
 
@@ -19,7 +19,7 @@ from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, sh
 @require_http_methods(FORM_METHODS)
 def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Report an item, or a repost's original."""
-    item = item_or_404(item_id, reader)
+    item = item_row(item_id, reader)
     shown = hydrate([item.repost_of_id or item.pk], reader)[0]
     form = ReportForm(request.POST if request.method == "POST" else None)
     context = {
@@ -70,7 +70,7 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
 @limited("report")
 @require_http_methods(FORM_METHODS)
 def report_account(request: PageRequest, reader: User, username: str) -> HttpResponse:
-    account = user_or_404(username, reader)
+    account = visible_user(username, reader)
     form = ReportForm(request.POST if request.method == "POST" else None)
     after = next_page(request) or reverse("profile", args=[account.username])
     context = {"account": account, "session": None, "item": None, "form": form, "next": after}

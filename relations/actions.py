@@ -53,6 +53,12 @@ class FollowCapError(ConflictError):
     sentence = "You've reached the limit of follows. Unfollow someone first."
 
 
+class RequesterCapError(ConflictError):
+    """Whoever asks to follow has reached the setting FOLLOW_CAP."""
+
+    sentence = "The user has reached the limit of follows."
+
+
 class RequestCapError(ConflictError):
     """The follower has `REQUEST_CAP` waiting requests."""
 
@@ -94,9 +100,11 @@ def _lock_follower(follower: User) -> int:
     return int(rows.get(pk=follower.pk))
 
 
-def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> None:
+def _begin(
+    follower: User, followee: User, following: int, *, reposts: bool, full: type[ConflictError] = FollowCapError
+) -> None:
     if following >= settings.FOLLOW_CAP:
-        raise FollowCapError
+        raise full
     Follow.objects.create(follower=follower, followee=followee, reposts=reposts)
     User.objects.filter(pk=follower.pk).update(following_count=F("following_count") + 1, window_epoch=Draw())
     FollowerCountChange.objects.create(user=followee, change=1)
@@ -142,14 +150,14 @@ def _request_follow(follower: User, followee: User, reposts: bool | None, *, wai
 
 @transaction.atomic
 def accept(*, followee: User, follower: User) -> bool:
-    """Accept a follow request. If it raises FollowCapError, the request stays."""
+    """Accept a follow request. If it raises RequesterCapError, the request stays."""
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
     if request is None:
         return False
     request.delete()
     if not Follow.objects.filter(follower=follower, followee=followee).exists():
-        _begin(follower, followee, following, reposts=request.reposts)
+        _begin(follower, followee, following, reposts=request.reposts, full=RequesterCapError)
         signals.follow_accepted.send(sender=Follow, follower=follower, followee=followee)
     return True
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -14,10 +14,9 @@ from accounts.models import User
 from relations import actions
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
-from relations.visibility import is_username, users_visible_to, visible_user
+from relations.visibility import users_visible_to, visible_user
 from storage.paging import as_text
 from web.openapi import EMPTY_BODY
-from web.refusals import ConflictError
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -39,22 +38,6 @@ class UserPage(msgspec.Struct):
     items: list[UserCard]
     last_id: str | None
     has_more: bool
-
-
-def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user. Unknown and hidden ones get the same Http404."""
-    user = visible_user(username, reader)
-    if user is None:
-        raise Http404
-    return user
-
-
-def named_or_404(username: str) -> User:
-    """The user, visible or not. Raises NotFound."""
-    user = User.objects.named(username).first() if is_username(username) else None
-    if user is None:
-        raise exceptions.NotFound
-    return user
 
 
 def is_visible(user: User, reader: User) -> bool:
@@ -101,7 +84,7 @@ class RelationView(ApiView):
     def put(self, request: Request, username: str) -> HttpResponse:
         """Begin the relation."""
         user = authenticated_user(request)
-        other = user_or_404(username, user)
+        other = visible_user(username, user)
         options = body(request, self.takes)
         self.begin(user, other, **options)
         return self.begun(user, other)
@@ -109,7 +92,7 @@ class RelationView(ApiView):
     def delete(self, request: Request, username: str) -> HttpResponse:
         """End one's own relation, even if the user is hidden."""
         user = authenticated_user(request)
-        other = named_or_404(username)
+        other = User.objects.named(username).get()
         if other == user:
             raise exceptions.ParseError("You can't do this to yourself.")
         if not self.end(user, other) and not is_visible(other, user):
@@ -266,7 +249,7 @@ class FollowerView(ApiView):
     def delete(self, request: Request, username: str) -> HttpResponse:
         """Remove a follower, or their request."""
         user = authenticated_user(request)
-        other = named_or_404(username)
+        other = User.objects.named(username).get()
         if other == user:
             raise exceptions.ParseError("You can't do this to yourself.")
         if not actions.unfollow(follower=other, followee=user) and not is_visible(other, user):
@@ -282,11 +265,7 @@ class AcceptView(ApiView):
         """Accept a request. 404 without one."""
         reader = authenticated_user(request)
         body(request, NoOptions)
-        try:
-            found = actions.accept(followee=reader, follower=user_or_404(username, reader))
-        except actions.FollowCapError as error:
-            raise ConflictError("The user has reached the limit of follows.") from error
-        return _decided(found)
+        return _decided(actions.accept(followee=reader, follower=visible_user(username, reader)))
 
 
 class RejectView(ApiView):
@@ -297,7 +276,7 @@ class RejectView(ApiView):
         """Reject a request. 404 without one."""
         reader = authenticated_user(request)
         body(request, NoOptions)
-        return _decided(actions.reject(followee=reader, follower=user_or_404(username, reader)))
+        return _decided(actions.reject(followee=reader, follower=visible_user(username, reader)))
 
 
 def _decided(found: bool) -> HttpResponse:
@@ -314,7 +293,7 @@ class FollowersView(PublicApiView):
     def get(self, request: Request, username: str) -> HttpResponse:
         """The followers of a user, newest first."""
         reader = reader_of(request)
-        user = user_or_404(username, reader)
+        user = visible_user(username, reader)
         return FeedResponse(user_page(user.pk, FOLLOWERS, reader, **self.bounds))
 
 
@@ -326,7 +305,7 @@ class FollowingView(PublicApiView):
     def get(self, request: Request, username: str) -> HttpResponse:
         """The followees of a user, newest first."""
         reader = reader_of(request)
-        user = user_or_404(username, reader)
+        user = visible_user(username, reader)
         return FeedResponse(user_page(user.pk, FOLLOWEES, reader, **self.bounds))
 
 

@@ -15,10 +15,9 @@ from typing import IO
 import msgspec
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import User
+from accounts.models import User, is_username
 from relations.models import TITLE_LENGTH
 from relations.rules import followed_tags, may_know_of
-from relations.visibility import is_username
 from storage.connections import stream
 from web.hashtags import canonical_tag
 from web.hosts import is_own

@@ -15,7 +15,7 @@ from relations import actions, lists
 from relations.csv_files import CsvKind, Line
 from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.tags import TagCapError, follow_tag
-from relations.visibility import visible_user
+from relations.visibility import find_user
 from storage import claims
 from storage.queue import task
 
@@ -130,7 +130,7 @@ def _import_line(user: User, kind: CsvKind, line: Line) -> str:
         return _follow(user, line)
     if not line.is_local:
         return "elsewhere" if "@" in line.name else "unknown"
-    other = visible_user(line.name, user)
+    other = find_user(line.name, user)
     if other is None:
         return "unknown"
     try:

@@ -9,12 +9,11 @@ from rest_framework.request import Request
 from accounts.callers import authenticated_user
 from accounts.cards import UserCard
 from accounts.models import User
-from accounts.owned import own_or_404
 from relations import lists
-from relations.api import UserPage, is_visible, user_or_404
+from relations.api import UserPage, is_visible
 from relations.lists import OwnedList
 from relations.models import TITLE_LENGTH
-from relations.visibility import is_username
+from relations.visibility import visible_user
 from storage.paging import as_text, part_of
 from web.rest import (
     ApiView,
@@ -65,11 +64,6 @@ class ListEdit(StrictSerializer):
     exclusive = FlagField(required=False)
 
 
-def list_or_404(list_id: int, owner: User) -> OwnedList:
-    """The owner's list. Raises Http404."""
-    return own_or_404(lists.list_of, owner, list_id)
-
-
 class ListsView(ApiView):
     scopes = "lists"
     pages_of = ListPage
@@ -91,7 +85,7 @@ class ListsView(ApiView):
         """Create a list."""
         owner, fields = authenticated_user(request), body(request, NewList)
         made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
-        return FeedResponse(ListBody.of(list_or_404(made.pk, owner)), status=201)
+        return FeedResponse(ListBody.of(lists.own_list(owner, made.pk)), status=201)
 
 
 class ListView(ApiView):
@@ -100,13 +94,13 @@ class ListView(ApiView):
     @extend_schema(operation_id="read_list", responses={200: ListBody})
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """One of the caller's lists."""
-        return FeedResponse(ListBody.of(list_or_404(list_id, authenticated_user(request))))
+        return FeedResponse(ListBody.of(lists.own_list(authenticated_user(request), list_id)))
 
     @extend_schema(operation_id="edit_list", request=ListEdit, responses={200: ListBody})
     def patch(self, request: Request, list_id: int) -> HttpResponse:
         """Rename a list, or change whether home hides its members."""
         owner = authenticated_user(request)
-        listed = list_or_404(list_id, owner)
+        listed = lists.own_list(owner, list_id)
         fields = body(request, ListEdit)
         if fields:
             lists.change(
@@ -115,7 +109,7 @@ class ListView(ApiView):
                 title=fields.get("title"),
                 is_exclusive=fields.get("exclusive"),
             )
-        return FeedResponse(ListBody.of(list_or_404(list_id, owner)))
+        return FeedResponse(ListBody.of(lists.own_list(owner, list_id)))
 
     @extend_schema(operation_id="delete_list", responses={204: None})
     def delete(self, request: Request, list_id: int) -> HttpResponse:
@@ -133,7 +127,7 @@ class MembersView(ApiView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """The members of a list, last added first."""
         owner = authenticated_user(request)
-        page = lists.members_page(owner, list_or_404(list_id, owner).id, **self.bounds)
+        page = lists.members_page(owner, lists.own_list(owner, list_id).id, **self.bounds)
         people = [UserCard.of(one) for one in page.people]
         return FeedResponse(UserPage(people, as_text(page.last_id), page.has_more))
 
@@ -149,7 +143,7 @@ class MemberView(ApiView):
     def put(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Add a followee to a list."""
         owner = authenticated_user(request)
-        listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
+        listed, member = lists.own_list(owner, list_id), visible_user(username, owner)
         lists.add(owner=owner, list_id=listed.id, member=member)
         return HttpResponse(status=204)
 
@@ -157,10 +151,8 @@ class MemberView(ApiView):
     def delete(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Remove a member, even if no longer visible."""
         owner = authenticated_user(request)
-        listed = list_or_404(list_id, owner)
-        member = User.objects.named(username).first() if is_username(username) else None
-        if member is None:
-            raise exceptions.NotFound
+        listed = lists.own_list(owner, list_id)
+        member = User.objects.named(username).get()
         is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
         if not is_gone and not is_visible(member, owner):
             raise exceptions.NotFound

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -9,12 +9,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.access import signed_in
 from accounts.models import User
 from relations import actions, lists
-from relations.api import user_or_404
 from relations.forms import ListForm, MembershipForm
-from relations.list_api import list_or_404
 from relations.models import List
 from relations.tags import followed_tags_page
-from relations.visibility import is_following, is_username, visible_user
+from relations.visibility import find_user, is_following, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 from web.rest import PAGE, position
 
@@ -48,7 +46,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """A list's title, option and members."""
-    listed = list_or_404(list_id, reader)
+    listed = lists.own_list(reader, list_id)
     form = ListForm(request.POST or None, initial={"title": listed.title, "exclusive": listed.is_exclusive})
     if form.is_valid():
         lists.change(
@@ -69,7 +67,7 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Delete a list. Members stay followed."""
-    listed = list_or_404(list_id, reader)
+    listed = lists.own_list(reader, list_id)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})
     lists.delete(owner=reader, list_id=listed.id)
@@ -82,8 +80,8 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
 @limited("write")
 def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Add a followee to a list."""
-    listed, username = list_or_404(list_id, reader), request.POST.get("username", "").strip().removeprefix("@")
-    member = visible_user(username, reader)
+    listed, username = lists.own_list(reader, list_id), request.POST.get("username", "").strip().removeprefix("@")
+    member = find_user(username, reader)
     if member is None:
         error = _("Nobody here has this username.")
     else:
@@ -100,11 +98,8 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
 @limited("write")
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Remove a member, who stays followed."""
-    listed, username = list_or_404(list_id, reader), request.POST.get("username", "")
-    member = User.objects.named(username).first() if is_username(username) else None
-    if member is None:
-        raise Http404
-    lists.remove(owner=reader, list_id=listed.id, member=member)
+    listed, username = lists.own_list(reader, list_id), request.POST.get("username", "")
+    lists.remove(owner=reader, list_id=listed.id, member=User.objects.named(username).get())
     messages.success(request, _("Saved."))
     return redirect("list-edit", listed.id)
 
@@ -114,7 +109,7 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
 @require_http_methods(FORM_METHODS)
 def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Choose the reader's lists that contain a followee."""
-    person = user_or_404(username, reader)
+    person = visible_user(username, reader)
     there = lists.sorted_by_title(lists.lists_of(reader, person_id=person.pk))
     form = MembershipForm(there, request.POST if request.method == "POST" else None)
     if form.is_valid():

@@ -171,10 +171,9 @@ def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, lim
     return [OwnedList(*row) for row in rows[:limit]]
 
 
-def list_of(owner: User, list_id: int) -> OwnedList | None:
-    """One of the owner's lists, or None."""
-    row = _of_owner(owner, person_id=0).filter(pk=list_id).first()
-    return OwnedList(*row) if row else None
+def own_list(owner: User, list_id: int) -> OwnedList:
+    """One of the owner's lists. Raises List.DoesNotExist."""
+    return OwnedList(*_of_owner(owner, person_id=0).get(pk=list_id))
 
 
 def sorted_by_title(lists: Iterable[OwnedList]) -> list[OwnedList]:

@@ -1,13 +1,12 @@
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage.paging import as_text
-from web.hashtags import canonical_tag
+from web.hashtags import known_tag
 from web.rest import ApiView, FeedResponse, Problem
 from web.times import Time
 
@@ -25,14 +24,6 @@ class FollowedTagPage(msgspec.Struct):
     items: list[FollowedTagBody]
     last_id: str | None
     has_more: bool
-
-
-def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound."""
-    tag = canonical_tag(text)
-    if tag is None:
-        raise exceptions.NotFound
-    return tag
 
 
 class FollowedTagsView(ApiView):
@@ -58,11 +49,11 @@ class FollowedTagView(ApiView):
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
         """Follow a hashtag, without #, in any case and width. Home shows public posts with it as "#tag"."""
-        follow_tag(user=authenticated_user(request), tag=tag_or_404(tag))
+        follow_tag(user=authenticated_user(request), tag=known_tag(tag))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})
     def delete(self, request: Request, tag: str) -> HttpResponse:
         """Stop following a hashtag."""
-        unfollow_tag(user=authenticated_user(request), tag=tag_or_404(tag))
+        unfollow_tag(user=authenticated_user(request), tag=known_tag(tag))
         return HttpResponse(status=204)

@@ -1,12 +1,12 @@
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
 from relations.tags import TagCapError, follow_tag, unfollow_tag
-from web.hashtags import canonical_tag
+from web.hashtags import known_tag
 from web.pages import PageRequest, limited, redirect_next
 
 VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
@@ -17,9 +17,7 @@ VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
 @limited("write")
 def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> HttpResponse:
     """Follow or unfollow a hashtag."""
-    tag = canonical_tag(name)
-    if tag is None:
-        raise Http404
+    tag = known_tag(name)
     try:
         VERBS[verb](user=reader, tag=tag)
     except TagCapError:

@@ -13,11 +13,10 @@ from django_htmx.http import trigger_client_event
 from accounts.access import signed_in
 from accounts.models import User
 from relations import actions
-from relations.api import user_or_404
 from relations.forms import MuteForm
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
-from relations.visibility import followed_among, is_username, profile_relation, visible_user
+from relations.visibility import find_user, followed_among, profile_relation, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, wants_part
 from web.rest import PAGE, position
 
@@ -61,12 +60,10 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     """Begin or end a relation, even to a user no longer visible. Without JavaScript a page asks before a block."""
     if request.method != "POST":
         return _confirm_block(request, reader, username, verb)
-    person = visible_user(username, reader)
+    person = find_user(username, reader)
     is_visible = person is not None
-    if person is None and verb in ENDS and is_username(username):
-        person = User.objects.named(username).first()
     if person is None:
-        raise Http404
+        person = (User.objects.all() if verb in ENDS else User.objects.none()).named(username).get()
     has_changed, error = _try_verb(reader, person, verb)
     if not (has_changed or error or is_visible):
         raise Http404
@@ -86,7 +83,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
 def _confirm_block(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
     if verb != "block":
         return HttpResponseNotAllowed(["POST"])
-    context = {"person": user_or_404(username, reader), "next": next_page(request)}
+    context = {"person": visible_user(username, reader), "next": next_page(request)}
     return show(request, "relations/block.html", context)
 
 
@@ -95,9 +92,9 @@ def _try_verb(reader: User, person: User, verb: str) -> tuple[bool, str]:
         has_changed = VERBS[verb](reader, person)
     except actions.SelfRelationError:
         return False, _("You can't do this to yourself.")
+    except actions.RequesterCapError:
+        return False, _("@%(name)s can't follow more people.") % {"name": person.username}
     except actions.FollowCapError:
-        if verb == "accept":
-            return False, _("@%(name)s can't follow more people.") % {"name": person.username}
         return False, _("You've reached the limit of follows. Unfollow someone first.")
     except actions.RequestCapError:
         return False, _("You have too many open follow requests. Withdraw some first.")
@@ -173,7 +170,7 @@ def blocks(request: PageRequest, reader: User) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def mute_with_options(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Mute with options."""
-    person = user_or_404(username, reader)
+    person = visible_user(username, reader)
     form = MuteForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         fields = form.cleaned_data
@@ -191,14 +188,14 @@ def mute_with_options(request: PageRequest, reader: User, username: str) -> Http
 @require_safe
 def followers(request: PageRequest, username: str) -> HttpResponse:
     """A user's followers, newest first."""
-    person = user_or_404(username, request.user)
+    person = visible_user(username, request.user)
     return _people(request, person, FOLLOWERS, _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
     """A user's followees, newest first."""
-    person = user_or_404(username, request.user)
+    person = visible_user(username, request.user)
     return _people(request, person, FOLLOWEES, pgettext("list of people", "Following"))
 
 

@@ -6,11 +6,10 @@ from functools import cache
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import ValidationError
 from django.db.models import BooleanField
 from django.db.models.expressions import RawSQL
 
-from accounts.models import User, UserQuerySet, username_pattern
+from accounts.models import User, UserQuerySet, is_username
 from accounts.rows import user_columns, user_of
 from relations.rules import READER, blocks, follows, follows_without_reposts, has_requested, may_know_of, mutes
 from storage.connections import fetch, id_array
@@ -54,27 +53,26 @@ class ProfileRelation(NamedTuple):
     """Whether the mute covers notifications."""
 
 
-def is_username(text: str) -> bool:
-    """Whether it can be a username."""
-    try:
-        username_pattern(text)
-    except ValidationError:
-        return False
-    return True
-
-
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
     """Users that `reader` may know of. In a subquery of users the alias differs."""
     rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
     return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 
 
-def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
+def find_user(username: str, reader: User | AnonymousUser) -> User | None:
     """The user of this name, if `reader` may know of them."""
     if not is_username(username):
         return None
     rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
     return user_of(rows[0]) if rows else None
+
+
+def visible_user(username: str, reader: User | AnonymousUser) -> User:
+    """Like `find_user`. Raises User.DoesNotExist, the same for unknown and hidden users."""
+    user = find_user(username, reader)
+    if user is None:
+        raise User.DoesNotExist
+    return user
 
 
 VISIBLE_NAMES = f"""

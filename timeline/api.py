@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
 from items.listing import ItemPage
-from relations.list_api import list_or_404
+from relations.lists import own_list
 from storage.paging import as_text
 from timeline import home, lists
 from web.rest import MAX_POSITION, ApiView, FeedResponse, position
@@ -68,7 +68,7 @@ class ListTimelineView(ApiView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """Items of the members of a list, newest first."""
         reader = authenticated_user(request)
-        listed = list_or_404(list_id, reader)
+        listed = own_list(reader, list_id)
         return _answer(lists.list_page(reader, listed.id, **self.bounds))
 
 
@@ -81,5 +81,5 @@ class ListNewView(ApiView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """How many new items one of the caller's lists has."""
         reader, since_id = authenticated_user(request), position(request, "since_id") or 0
-        count, capped = lists.list_new_count(reader, list_or_404(list_id, reader).id, since_id=since_id)
+        count, capped = lists.list_new_count(reader, own_list(reader, list_id).id, since_id=since_id)
         return FeedResponse(NewCount(count, capped))

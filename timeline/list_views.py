@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from relations.list_api import list_or_404
+from relations.lists import own_list
 from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
 from timeline.position import reading_state
@@ -19,7 +19,7 @@ from web.rest import PAGE, position
 @signed_in
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """A list's posts, newest first."""
-    listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
+    listed, last_id, late = own_list(reader, list_id), position(request), position(request, "late")
     now = reading_state(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
     arrived = arrivals(Scope(reader.pk, listed.id), page.items, since=late) if last_id is None else []
@@ -39,7 +39,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """The number of new posts in a list, with late arrivals. 204 if the page already `shows` it."""
-    listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
+    listed, since_id, at = own_list(reader, list_id), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
     count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)
     if request.GET.get("shows") == str(count):

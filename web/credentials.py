@@ -2,15 +2,17 @@ from rest_framework.request import Request
 
 ANY_SCOPE = "any"
 WHOLE = ""
-"""The scopes `read` and `write` themselves, not their parts."""
+"""Opens to tokens with the scope `read` for GET, and `write` for other methods. A part such as `read:statuses` is not
+enough.
+"""
 
 
 class Scoped:
     """What a view says about apps' tokens."""
 
     scopes: str | None = None
-    """Which tokens open it: a part of `read` and `write` ("statuses"), one scope for all methods ("push"), `ANY_SCOPE`,
-    `WHOLE`, or None: no token.
+    """Which tokens open it. "statuses": `read:statuses` for GET, `write:statuses` for other methods. "push" or
+    "write:media": this scope for all methods. `ANY_SCOPE`: every token. `WHOLE`: see there. None: no token.
     """
     opens_to_strangers = False
     """Whether a token without the scope reads as a stranger."""

@@ -3,6 +3,7 @@
 import unicodedata
 
 from web.letters import LETTER, compiled
+from web.refusals import MissingError
 
 LENGTH = 100
 """Characters."""
@@ -36,3 +37,11 @@ def canonical_tag(tag: str) -> str | None:
     if len(tag) > LENGTH or not TAG.fullmatch(tag) or not any(map(str.isalpha, tag)):
         return None
     return tag
+
+
+def known_tag(tag: str) -> str:
+    """Like `canonical_tag`. Raises MissingError."""
+    canonical = canonical_tag(tag)
+    if canonical is None:
+        raise MissingError
+    return canonical

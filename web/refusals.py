@@ -3,8 +3,11 @@ from typing import Any
 
 
 class RefusalError(Exception):
-    """A rule of the site refuses this. The APIs answer with its status, code and sentence (web.rest, clientapi.errors).
-    Pages say more where they catch it.
+    """A rule of the site refuses this.
+
+    The site's own API answers with the status, code and sentence (web.rest). A 404 and a refusal with `wait` have the
+    usual words instead. Apps get Mastodon's words and status 422, unless clientapi.errors names others. A page that
+    doesn't catch the refusal answers 400, 403 or 404 (web.outage). What it catches, it says in the reader's language.
     """
 
     status: int = HTTPStatus.BAD_REQUEST
@@ -14,7 +17,7 @@ class RefusalError(Exception):
     field = ""
     """The field of the body that is wrong."""
     wait: float | None = None
-    """Seconds until the next try: 429."""
+    """Seconds until the next try. The answer is 429 then, whatever the status."""
 
     @property
     def words(self) -> str:
@@ -32,3 +35,16 @@ class ConflictError(RefusalError):
     """The present state does not allow this."""
 
     status = HTTPStatus.CONFLICT
+
+
+class MissingError(RefusalError):
+    """It is not there, or the caller may not see it. A look-up of rows may raise `DoesNotExist` instead."""
+
+    status = HTTPStatus.NOT_FOUND
+
+
+class NotOwnError(RefusalError):
+    """It belongs to another member."""
+
+    status = HTTPStatus.FORBIDDEN
+    sentence = "It is not yours."

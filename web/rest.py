@@ -85,7 +85,7 @@ def outage_of(error: Exception) -> OutageError:
         )
         return LockedError()
     logger.error("a request was answered 503, because a server failed: %s", error)
-    return OutageError()
+    return OutageError(getattr(error, "sentence", None))
 
 
 # --- Bodies ----------------------------------------------------------------------------------------------
@@ -103,9 +103,14 @@ class FilesParser(MultiPartParser):
     """Parses forms with files, always as UTF-8, for the methods in `takes_files`."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The fields and files. Raises ParseError if a field is not UTF-8."""
+        """The fields and files. Raises ParseError if a field is not UTF-8, OutageError if the disk is full."""
         # Django's parser would replace broken bytes. Latin-1 keeps them.
-        read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
+        try:
+            read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
+        except OSError as error:
+            if error.errno is None:  # the sender's connection
+                raise
+            raise OutageError("The file storage is full or does not answer. Try again later.") from error
         fields = QueryDict(mutable=True)
         try:
             for name, values in read.data.lists():
@@ -396,7 +401,7 @@ def _refused(error: RefusalError) -> exceptions.APIException:
         return exceptions.Throttled(error.wait)
     if error.status == HTTPStatus.NOT_FOUND:
         return exceptions.NotFound()
-    answer = exceptions.APIException()
+    answer = OutageError() if error.status == HTTPStatus.SERVICE_UNAVAILABLE else exceptions.APIException()
     answer.status_code, answer.detail = error.status, error.body()
     return answer
 

@@ -20,7 +20,7 @@ from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH
 from accounts.signing_in import guard, second_factors, step_up
 from accounts.signing_in.tokens import token_id_of
-from media.api import Face, validated_form, with_api_errors
+from media.api import Face, validated_form
 from media.models import Use
 from web import rates, uploads
 from web.rest import (
@@ -228,7 +228,7 @@ class FaceView(ApiView):
     def _put(self, request: Request) -> HttpResponse:
         user, fields = authenticated_user(request), validated_form(request, Face)
         with fields["file"].open("rb") as file:
-            with_api_errors("file", lambda: faces.set_face(user=user, use=self.use, file=file))
+            faces.set_face(user=user, use=self.use, file=file)
         return FeedResponse(Account.of(user))
 
     def _delete(self, request: Request) -> HttpResponse:

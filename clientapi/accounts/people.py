@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.request import Request
 
-from accounts.models import User
+from accounts.models import User, is_username
 from clientapi.entities import Account, AccountFacts, account_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, PageParams, page_params, paged_answer
 from clientapi.params import Params
@@ -19,7 +19,6 @@ from items.bodies import Sender
 from items.visibility import for_followers
 from relations.people import PeopleTable, people_page
 from relations.rules import READER, may_know_of
-from relations.visibility import is_username
 from storage.connections import fetch, id_array
 from web.rest import FeedResponse
 

@@ -23,6 +23,7 @@ from items.models import Context
 from notifications.models import Kind
 from notifications.ungrouped import ActFilter, NotifiedAct, acts_page
 from storage import ids
+from web.refusals import MissingError
 
 GROUPED = frozenset({"favourite", "reblog", "follow"})
 ACTS = 80
@@ -138,21 +139,24 @@ def _ids_of(begin: datetime) -> range:
     return range(ids.compose(begin, 0), ids.compose(begin + timedelta(days=1), 0))
 
 
-def find_group(reader: User, key: str) -> Group | None:
+def find_group(reader: User, key: str) -> Group:
+    """The group with this key. Raises MissingError."""
     match = KEY.fullmatch(key)
-    if match is None:
-        return None
+    if match is None or int(match[4] or 0) > ids.MAX_ID:
+        raise MissingError
     if match[4]:
-        act = notices.find_notice(reader, int(match[4])) if int(match[4]) <= ids.MAX_ID else None
-        return Group(key, [act], [act]) if act is not None else None
+        act = notices.find_notice(reader, int(match[4]))
+        return Group(key, [act], [act])
     try:
         span = _ids_of(datetime.strptime(match[3], "%Y%m%d").replace(tzinfo=UTC))
-    except ValueError:
-        return None
+    except ValueError as error:
+        raise MissingError from error
     kinds = [kind for kind, name in TYPES.items() if name == match[1]]
     shown = acts_page(reader, ActFilter(kinds, span.stop, span.start - 1), limit=NEAR).shown
     acts = [act for act in sorted(shown, reverse=True) if key_of(act) == key]
-    return Group(key, acts, acts) if acts else None
+    if not acts:
+        raise MissingError
+    return Group(key, acts, acts)
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:

@@ -20,6 +20,7 @@ from notifications.push import messages
 from notifications.ungrouped import ActFilter, NotifiedAct, acts_page, unread_acts
 from storage import ids
 from storage.paging import below
+from web.refusals import MissingError
 
 TYPES = {Kind.LIKE: "favourite", Kind.REPOST: "reblog", **messages.TYPES}
 """Mastodon's names of the site's kinds."""
@@ -73,10 +74,12 @@ def page(reader: User, asked: PageParams, chosen: NoticeFilter = EVERYTHING) -> 
     return NoticePage(acts, *asked.link_ids(newest, oldest, found.last_id, found.has_more))
 
 
-def find_notice(reader: User, notice_id: int) -> NotifiedAct | None:
-    """The act of this notification."""
+def find_notice(reader: User, notice_id: int) -> NotifiedAct:
+    """The act of this notification. Raises MissingError."""
     wanted = ActFilter(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
-    return next(iter(acts_page(reader, wanted, limit=1).shown), None)
+    for act in acts_page(reader, wanted, limit=1).shown:
+        return act
+    raise MissingError
 
 
 def unread(reader: User) -> int:

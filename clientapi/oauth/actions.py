@@ -11,6 +11,7 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts.signing_in_models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.validator import secret_digest
+from web.refusals import RefusalError
 
 NAME_LENGTH = 100
 ADDRESSES = 10
@@ -30,7 +31,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069
 """Characters not allowed in an app's name. Some of them would reverse the text of the authorize page."""
 
 
-class RegistrationRefusedError(ValueError):
+class RegistrationRefusedError(RefusalError, ValueError):
     """Wrong data in a registration. The message is for developers."""
 
 

@@ -24,7 +24,7 @@ from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, statuses
 from items.profiles.pins import pinned_ids
 from items.profiles.profile import item_count
-from media.api import with_api_errors
+from media.actions import MediaError
 from media.models import Use
 from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
@@ -41,11 +41,6 @@ FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
 def own_account(user: User) -> CredentialAccount:
     """The caller's account."""
     return CredentialAccount.own(user, post_counts.of([user.pk])[user.pk], waiting_requests(user))
-
-
-def user_or_404(account_id: int, reader: Reader) -> User:
-    """A user whom `reader` may know of. Raises DoesNotExist."""
-    return users_visible_to(reader).get(pk=account_id)
 
 
 def local_name_of(acct: str) -> str:
@@ -106,17 +101,15 @@ def _update_profile(user: User, params: Params, files: dict[Use, IO[bytes]]) -> 
             user=user, display_name=name, bio=bio, fields=fields, files=files, removed=(), is_locked=is_locked
         )
     except FacesError as error:
-        for use, reason in error.reasons.items():
-            with_api_errors(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
+        use, reason = next(iter(error.reasons.items()))
+        if isinstance(reason, MediaError):
+            reason.field = use
+        raise reason from error
 
 
 def _fields(params: Params) -> list[Pair]:
     parts = params.parts("fields_attributes")
     return [(one.text("name", most=TEXT_LENGTH), one.text("value", most=TEXT_LENGTH)) for one in parts]
-
-
-def _raise(error: Exception) -> None:
-    raise error
 
 
 # --- Others ----------------------------------------------------------------------------------------------
@@ -126,7 +119,7 @@ class AccountView(OpenView):
     def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
-        return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
+        return FeedResponse(shown_account(users_visible_to(reader).get(pk=account_id), reader))
 
 
 class AccountsView(OpenView):
@@ -150,8 +143,6 @@ class LookupView(OpenView):
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
         user = visible_user(local_name_of(Params(request).text("acct", most=300)), reader)
-        if user is None:
-            raise exceptions.NotFound
         return FeedResponse(shown_account(user, reader))
 
 
@@ -171,7 +162,7 @@ class StatusesView(OpenView):
     def get(self, request: Request, account_id: int) -> HttpResponse:
         """List the statuses, newest first."""
         reader, params = reader_of(request), Params(request)
-        owner = user_or_404(account_id, reader)
+        owner = users_visible_to(reader).get(pk=account_id)
         asked, kinds = page_params(params), _kinds(params)
         pinned = pinned_ids(owner) if owner.pk == reader.pk else None
         is_of_pins = params.flag("pinned")
@@ -199,7 +190,7 @@ class FollowersView(OpenView):
     def get(self, request: Request, account_id: int) -> HttpResponse:
         """List the accounts, newest relation first."""
         reader = reader_of(request)
-        return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
+        return people_answer(request, users_visible_to(reader).get(pk=account_id).pk, self.listed, reader)
 
 
 class FollowingView(FollowersView):
@@ -216,7 +207,7 @@ class ListsOfAccountView(ClientView):
     def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return the lists."""
         reader = caller_of(request)
-        user = user_or_404(account_id, reader)
+        user = users_visible_to(reader).get(pk=account_id)
         found = lists.sorted_by_title(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
         return FeedResponse([list_of(one) for one in found])
 
@@ -365,12 +356,8 @@ class DecisionView(ClientView):
     def post(self, request: Request, account_id: int) -> HttpResponse:
         """Accept or reject the request. 404 without one."""
         reader = caller_of(request)
-        other = user_or_404(account_id, reader)
-        try:
-            found = type(self).decide(followee=reader, follower=other)
-        except actions.FollowCapError as error:
-            raise InvalidError("Validation failed: They can't follow more people") from error
-        if not found:
+        other = users_visible_to(reader).get(pk=account_id)
+        if not type(self).decide(followee=reader, follower=other):
             raise exceptions.NotFound
         return FeedResponse(relationships(reader, [other.pk])[0])
 

@@ -1,5 +1,4 @@
 from django.http import HttpResponse
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from clientapi.errors import ClientView, caller_of
@@ -29,8 +28,7 @@ class ConversationView(ClientView):
 
     def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Hide the conversation until somebody writes in it."""
-        if not conversations.hide_conversation(reader=caller_of(request), conversation_id=conversation_id):
-            raise exceptions.NotFound
+        conversations.hide_conversation(reader=caller_of(request), conversation_id=conversation_id)
         return FeedResponse({})
 
 
@@ -43,7 +41,4 @@ class ConversationReadView(ClientView):
         """Mark the conversation as read."""
         reader, number = caller_of(request), conversation_id
         conversations.mark_read(reader=reader, item_id=number)
-        found = conversations.conversation_of(reader, number)
-        if found is None:
-            raise exceptions.NotFound
-        return FeedResponse(presented([found], reader)[0])
+        return FeedResponse(presented([conversations.conversation_of(reader, number)], reader)[0])

@@ -18,8 +18,7 @@ from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
 from clientapi.params import Params
 from clientapi.statuses.presenting import CONTEXTS, filter_of
 from items.filters import filters
-from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter
-from items.finding import filter_or_404
+from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter, own_filter
 from items.models import PHRASE_LENGTH, FilterAction
 from web.rest import FeedResponse
 
@@ -88,16 +87,16 @@ class FilterView(ClientView):
 
     def get(self, request: Request, filter_id: int) -> HttpResponse:
         """Return the filter."""
-        return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
+        return FeedResponse(_shown(own_filter(caller_of(request), filter_id), is_first=self.is_first))
 
     def put(self, request: Request, filter_id: int) -> HttpResponse:
         """Change the parameters that are sent."""
         owner = caller_of(request)
-        listed = filter_or_404(filter_id, owner)
+        listed = own_filter(owner, filter_id)
         fields = changed_fields(Params(request), is_first=self.is_first, listed=listed)
         if fields:
             filters.change(owner=owner, filter_id=listed.id, read=listed.keywords, **fields)
-        return FeedResponse(_shown(filter_or_404(filter_id, owner), is_first=self.is_first))
+        return FeedResponse(_shown(own_filter(owner, filter_id), is_first=self.is_first))
 
     def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete the filter."""
@@ -160,7 +159,7 @@ class FiltersView(ClientView):
         owner = caller_of(request)
         fields = changed_fields(Params(request), is_first=self.is_first)
         made = filters.create(owner=owner, **({"whole_word": False} | fields))
-        return FeedResponse(_shown(filter_or_404(made.pk, owner), is_first=self.is_first))
+        return FeedResponse(_shown(own_filter(owner, made.pk), is_first=self.is_first))
 
 
 class FirstFiltersView(FiltersView):
@@ -180,15 +179,15 @@ class KeywordsView(ClientView):
 
     def get(self, request: Request, filter_id: int) -> HttpResponse:
         """List the keywords, oldest first."""
-        return FeedResponse(list(map(_keyword, filter_or_404(filter_id, caller_of(request)).keywords)))
+        return FeedResponse(list(map(_keyword, own_filter(caller_of(request), filter_id).keywords)))
 
     def post(self, request: Request, filter_id: int) -> HttpResponse:
         """Add a keyword."""
         owner, params = caller_of(request), Params(request)
-        listed = filter_or_404(filter_id, owner)
+        listed = own_filter(owner, filter_id)
         new = Keyword(_phrase(params, "keyword"), params.flag("whole_word"))
         filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new], read=listed.keywords)
-        return FeedResponse(_keyword(filter_or_404(filter_id, owner).keywords[-1]))
+        return FeedResponse(_keyword(own_filter(owner, filter_id).keywords[-1]))
 
 
 class KeywordView(ClientView):
@@ -238,5 +237,5 @@ class FilteredStatusesView(ClientView):
 
     def get(self, request: Request, filter_id: int) -> HttpResponse:
         """Return an empty list."""
-        filter_or_404(filter_id, caller_of(request))
+        own_filter(caller_of(request), filter_id)
         return FeedResponse([])

@@ -8,7 +8,6 @@ from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
 from clientapi.paging import MOST_PEOPLE, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from relations import lists
-from relations.list_api import list_or_404
 from relations.lists import OwnedList
 from relations.models import TITLE_LENGTH
 from relations.visibility import users_visible_to
@@ -46,7 +45,7 @@ class ListsView(ClientView):
         """Create a list."""
         owner, params = caller_of(request), Params(request)
         made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
-        return FeedResponse(list_of(list_or_404(made.pk, owner)))
+        return FeedResponse(list_of(lists.own_list(owner, made.pk)))
 
 
 class ListView(ClientView):
@@ -55,16 +54,16 @@ class ListView(ClientView):
 
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """Return the list."""
-        return FeedResponse(list_of(list_or_404(list_id, caller_of(request))))
+        return FeedResponse(list_of(lists.own_list(caller_of(request), list_id)))
 
     def put(self, request: Request, list_id: int) -> HttpResponse:
         """Change the title, or whether home shows members."""
         owner, params = caller_of(request), Params(request)
-        listed = list_or_404(list_id, owner)
+        listed = lists.own_list(owner, list_id)
         title = _title(params) if "title" in params else None
         is_exclusive = None if params.is_blank("exclusive") else params.flag("exclusive")
         lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
-        return FeedResponse(list_of(list_or_404(list_id, owner)))
+        return FeedResponse(list_of(lists.own_list(owner, list_id)))
 
     def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Delete the list. Members stay followed."""
@@ -79,7 +78,7 @@ class MembersView(ClientView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """List the members. All of them if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
-        listed = list_or_404(list_id, owner)
+        listed = lists.own_list(owner, list_id)
         if params.text("limit", most=20) == "0":
             return FeedResponse(accounts_of(lists.members_page(owner, listed.id).people))
         asked = page_params(params, default=PEOPLE, most=MOST_PEOPLE)
@@ -104,7 +103,7 @@ class MembersView(ClientView):
 
     def _change(self, request: Request, list_id: int, *, is_joining: bool) -> HttpResponse:
         owner = caller_of(request)
-        listed = list_or_404(list_id, owner)
+        listed = lists.own_list(owner, list_id)
         params = Params(request)
         ids = params.ids("account_ids", most=lists.MEMBERS)
         if "account_ids" not in params:

@@ -9,11 +9,11 @@ from clientapi.entities import Attachment
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.params import Params
 from media import actions
-from media.api import FocusField, with_api_errors
+from media.api import FocusField
 from media.models import DESCRIPTION_LENGTH, MediaFile
 from media.objects import object_from_row
 from web import uploads
-from web.rest import FeedResponse, OutageError, idempotency_key
+from web.rest import FeedResponse, idempotency_key
 
 
 def described(params: Params) -> dict[str, Any]:
@@ -35,18 +35,12 @@ class MediaView(ClientView):
 
     def post(self, request: Request) -> HttpResponse:
         """Upload a file: ready at once, deleted after 24 hours if unused."""
-        user = caller_of(request)
-        try:
-            params = Params(request)
-        except OSError as error:
-            if isinstance(error, exceptions.APIException) or error.errno is None:
-                raise
-            raise OutageError("The file storage is full or does not answer. Try again later.") from error
+        user, params = caller_of(request), Params(request)
         if "file" not in params.files:
             raise InvalidError("Validation failed: File must be sent")
         fields, key = described(params), idempotency_key(request)
         with params.files["file"].open("rb") as file:
-            row = with_api_errors("file", lambda: actions.upload(owner_id=user.pk, file=file, key=key, **fields))
+            row = actions.upload(owner_id=user.pk, file=file, key=key, **fields)
         return FeedResponse(Attachment.of(object_from_row(row)))
 
 
@@ -63,7 +57,7 @@ class MediumView(ClientView):
         """Change the description and focus if sent, in statuses too."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
-            row = with_api_errors("description", lambda: actions.describe(medium=row, **fields))
+            row = actions.describe(medium=row, **fields)
         return FeedResponse(Attachment.of(object_from_row(row)))
 
     def delete(self, request: Request, media_id: int) -> HttpResponse:

@@ -18,12 +18,12 @@ from clientapi.accounts.people import accounts_of
 from clientapi.entities import QUOTE_POLICIES, Account, Announcement, time_text
 from clientapi.errors import ClientView, OpenView, caller_of, empty_answer
 from clientapi.params import Params
-from clientapi.rest.accounts import user_or_404
 from clientapi.rest.tags import tags_of
 from clientapi.statuses.presenting import statuses
 from discover.popular import popular_items
 from items.tags.trending import trends
 from relations.suggestions import suggestions
+from relations.visibility import users_visible_to
 from web.credentials import ANY_SCOPE
 from web.rest import FeedResponse
 
@@ -57,7 +57,7 @@ class EmptyOfAccountView(OpenView):
 
     def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return an empty list. Raises NotFound."""
-        user_or_404(account_id, reader_of(request))
+        users_visible_to(reader_of(request)).get(pk=account_id)
         return FeedResponse([])
 
 

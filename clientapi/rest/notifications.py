@@ -12,7 +12,6 @@ from clientapi.paging import MOST_PEOPLE, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from notifications import actions
 from notifications.models import ReadMark
-from notifications.ungrouped import NotifiedAct
 from storage import ids
 from timeline.models import ReadingPosition
 from timeline.position import save_position
@@ -56,18 +55,10 @@ class NotificationView(ClientView):
     def get(self, request: Request, notification_id: int) -> HttpResponse:
         """Return the notification."""
         reader = caller_of(request)
-        shown = notices.presented([notice_or_404(notification_id, reader)], reader)
+        shown = notices.presented([notices.find_notice(reader, notification_id)], reader)
         if not shown:  # the account has been deleted since
             raise exceptions.NotFound
         return FeedResponse(shown[0])
-
-
-def notice_or_404(act_id: int, reader: User) -> NotifiedAct:
-    """The act of a notification. Raises NotFound."""
-    found = notices.find_notice(reader, act_id)
-    if found is None:
-        raise exceptions.NotFound
-    return found
 
 
 class ClearView(ClientView):
@@ -88,7 +79,7 @@ class DismissView(ClientView):
     def post(self, request: Request, notification_id: int) -> HttpResponse:
         """Delete the notification."""
         reader = caller_of(request)
-        actions.delete_act(user=reader, act_id=notice_or_404(notification_id, reader).id)
+        actions.delete_act(user=reader, act_id=notices.find_notice(reader, notification_id).id)
         return FeedResponse({})
 
 
@@ -117,18 +108,10 @@ class GroupView(ClientView):
     def get(self, request: Request, group_key: str) -> HttpResponse:
         """Return the group."""
         reader = caller_of(request)
-        body = groups.presented([group_or_404(group_key, reader)], reader)
+        body = groups.presented([groups.find_group(reader, group_key)], reader)
         if not body.notification_groups:  # the account has been deleted since
             raise exceptions.NotFound
         return FeedResponse(body)
-
-
-def group_or_404(key: str, reader: User) -> groups.Group:
-    """The group with this key. Raises NotFound."""
-    found = groups.find_group(reader, key)
-    if found is None:
-        raise exceptions.NotFound
-    return found
 
 
 class GroupAccountsView(ClientView):
@@ -136,7 +119,7 @@ class GroupAccountsView(ClientView):
 
     def get(self, request: Request, group_key: str) -> HttpResponse:
         """List the accounts, newest act first."""
-        found = group_or_404(group_key, caller_of(request))
+        found = groups.find_group(caller_of(request), group_key)
         names = list(dict.fromkeys(str(act.actor_id) for act in found.every))
         accounts = accounts_by_id(names)
         return FeedResponse([accounts[name] for name in names if name in accounts])
@@ -148,7 +131,7 @@ class DismissGroupView(ClientView):
     def post(self, request: Request, group_key: str) -> HttpResponse:
         """Delete the group's notifications."""
         reader = caller_of(request)
-        for act in group_or_404(group_key, reader).every:
+        for act in groups.find_group(reader, group_key).every:
             actions.delete_act(user=reader, act_id=act.id)
         return FeedResponse({})
 

@@ -15,7 +15,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in_models import WEBSITE_LENGTH, ClientApp
-from clientapi.errors import InvalidError, OpenView
+from clientapi.errors import OpenView
 from clientapi.oauth import actions, scopes
 from clientapi.oauth.bearer import BearerToken
 from clientapi.params import Params
@@ -84,15 +84,12 @@ class AppsView(OpenView):
             raise exceptions.Throttled(wait)
         params = Params(request)
         texts = [text for text in params.words("redirect_uris") if len(text) <= actions.ADDRESS_LENGTH * 4]
-        try:
-            app, secret = actions.register(
-                name=params.text("client_name", most=1_000),
-                addresses=[address for text in texts for address in text.split()],
-                asked=params.text("scopes", most=PARAMETER_LENGTH),
-                website=params.text("website", most=WEBSITE_LENGTH),
-            )
-        except actions.RegistrationRefusedError as error:
-            raise InvalidError(f"Validation failed: {error}") from error
+        app, secret = actions.register(
+            name=params.text("client_name", most=1_000),
+            addresses=[address for text in texts for address in text.split()],
+            asked=params.text("scopes", most=PARAMETER_LENGTH),
+            website=params.text("website", most=WEBSITE_LENGTH),
+        )
         body = msgspec.structs.asdict(AppBody.of(app))
         return FeedResponse(NewAppBody(**body, client_id=app.client_id, client_secret=secret))
 

@@ -12,8 +12,9 @@ from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.params import Params
 from items import polls
 from items.bodies import ItemBody
-from items.finding import body_or_404, item_or_404
+from items.finding import item_row
 from items.polls import LONGEST, SHORTEST
+from items.profiles.profile import visible_item
 from web.rest import FeedResponse
 
 
@@ -50,7 +51,7 @@ class PollView(OpenView):
 
     def get(self, request: Request, poll_id: int) -> HttpResponse:
         """Return the poll of a visible status."""
-        return _shown(body_or_404(poll_id, reader_of(request)), request)
+        return _shown(visible_item(poll_id, reader_of(request)), request)
 
 
 class VotesView(ClientView):
@@ -59,10 +60,10 @@ class VotesView(ClientView):
     def post(self, request: Request, poll_id: int) -> HttpResponse:
         """Vote once. Return the poll."""
         user, params = caller_of(request), Params(request)
-        item = item_or_404(poll_id, user)
+        item = item_row(poll_id, user)
         try:
             choices = [int(str(one)) for one in params.value_list("choices")]
         except ValueError as error:
             raise polls.ChoiceError from error
         polls.vote(user=user, item=item, choices=choices)
-        return _shown(body_or_404(poll_id, user), request)
+        return _shown(visible_item(poll_id, user), request)

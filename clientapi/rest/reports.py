@@ -12,10 +12,10 @@ from clientapi.accounts.people import accounts_of
 from clientapi.entities import Account, time_text
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.params import Params
-from clientapi.rest.accounts import user_or_404
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
+from relations.visibility import users_visible_to
 from web.rest import FeedResponse, spend
 
 REPORTED = 20
@@ -47,7 +47,7 @@ class ReportsView(ClientView):
         """Report an account, or statuses of it, each status as its own report."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
-        target = user_or_404(account or 0, reporter)
+        target = users_visible_to(reporter).get(pk=account or 0)
         items = _reported(params, target.pk, reporter)
         if len(items) > 1:  # the site's own address takes one item per call
             spend(self.rates["POST"], str(reporter.pk), len(items) - 1)

@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from accounts.models import User
-from accounts.owned import own_or_404
 from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Attachment, time_text
 from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
 from clientapi.paging import page_params, paged_answer
@@ -109,14 +108,12 @@ class ScheduledStatusView(ClientView):
     def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Return the status."""
         sender = caller_of(request)
-        return FeedResponse(
-            scheduled_statuses([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0]
-        )
+        return FeedResponse(scheduled_statuses([scheduling.own_post(sender, scheduled_id)], sender)[0])
 
     def put(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Change the time."""
         sender = caller_of(request)
-        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        post = scheduling.own_post(sender, scheduled_id)
         publish_at = scheduled_at(Params(request))
         if publish_at:
             post = scheduling.change(sender=sender, post_id=post.pk, publish_at=publish_at)
@@ -125,6 +122,6 @@ class ScheduledStatusView(ClientView):
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete the scheduled status."""
         sender = caller_of(request)
-        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        post = scheduling.own_post(sender, scheduled_id)
         scheduling.cancel(sender=sender, post_id=post.pk)
         return empty_answer()

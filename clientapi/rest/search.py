@@ -22,7 +22,7 @@ from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
 from items.tags.popular import popular_beginning
-from relations.visibility import visible_user
+from relations.visibility import find_user
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
@@ -80,7 +80,7 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
         name = local_name_of(text)
         if not name:
             return []
-        exact = visible_user(name, reader)
+        exact = find_user(name, reader)
         others = search_users(parse(name), reader, limit=count)
         return [exact, *(one for one in others if one.pk != exact.pk)][:count] if exact else others
     return search_users(parse(text), reader, limit=count)
@@ -101,7 +101,7 @@ def result_at_address(address: str, reader: Reader) -> SearchResults:
     """The account, status or hashtag at an address of this site. Other sites are never asked."""
     found, path = SearchResults([], [], []), own_path(address)
     if path.startswith("/@"):
-        user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
+        user = find_user(path.removeprefix("/@").partition("/")[0], reader)
         found.accounts = accounts_of([user]) if user else []
     elif number := item_id_at(address):
         found.statuses = statuses(visible_bodies([number], reader), reader)

@@ -10,7 +10,7 @@ from accounts.callers import reader_of
 from accounts.models import User
 from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
-from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientError, ClientView, InvalidError, OpenView, caller_of
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of
 from clientapi.html import rendered
 from clientapi.paging import MOST_STATUSES, page_params, paged_answer
 from clientapi.params import Params
@@ -24,16 +24,16 @@ from items import actions, scheduling
 from items.attachments import attachments
 from items.bodies import ItemBody
 from items.conversations.recipients import reaches_exactly
-from items.finding import body_or_404, item_or_404, quote_or_404, undo_or_404
+from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate, visible_bodies
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
 from items.profiles.pins import pin, pinned_ids, unpin
+from items.profiles.profile import visible_item
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
 from items.viewing import announce_view
-from media.actions import MediaError
 from media.models import MediaFile, MediaKind
 from web.rest import FeedResponse, idempotency_key
 
@@ -48,14 +48,6 @@ def one_status(item_id: int, reader: Reader) -> Status:
     if not found:
         raise exceptions.NotFound
     return found[0]
-
-
-def own_or_404(status_id: int, user: User) -> Item:
-    """The user's own item. Raises NotFound if it is invisible, and Problem if it is another's."""
-    item = item_or_404(status_id, user)
-    if item.sender_id != user.pk:
-        raise ClientError(403, NOT_ALLOWED)
-    return item
 
 
 def _require_user(request: Request) -> User:
@@ -84,12 +76,12 @@ def _quotable_by(params: Params) -> str | None:
 
 
 def _replied_to(params: Params, text: str, sender: User) -> Item | None:
-    """The item that a new status replies to, or None. Raises InvalidError and Http404.
+    """The item that a new status replies to, or None. Raises InvalidError and DoesNotExist.
 
     A reply to a private mention must mention exactly its people.
     """
     answered = params.id("in_reply_to_id")
-    item = item_or_404(answered, sender) if answered else None
+    item = item_row(answered, sender) if answered else None
     if item and item.is_private and not reaches_exactly(rendered(text).names, sender=sender, answered=item):
         raise InvalidError("Validation failed: Mention all people of the conversation, and nobody else")
     return item
@@ -139,7 +131,7 @@ class StatusesView(OpenView):
             "type": ItemType.POLL if poll else _type_of_media(media, sender),
             "visibility": _visibility(params),
             "reply_to": _replied_to(params, content["text"], sender),
-            "quote_of": item_or_404(quoted, sender) if quoted else None,
+            "quote_of": item_row(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
         }
@@ -159,7 +151,7 @@ class StatusView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the status, and remember the view."""
         reader = reader_of(request)
-        item = body_or_404(status_id, reader)
+        item = visible_item(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
         response = FeedResponse(statuses([item], reader, pinned=pinned)[0])
         announce_view(request._request, response, item, reader)
@@ -168,27 +160,24 @@ class StatusView(OpenView):
     def put(self, request: Request, status_id: int) -> HttpResponse:
         """Change the text, the order and descriptions of pictures, and who may quote."""
         user = _require_user(request)
-        item, params = own_or_404(status_id, user), Params(request)
+        item, params = own_item(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
         content, descriptions = _edited(params, item), _descriptions(params, item)
         if (quoted := params.id("quoted_status_id")) and quoted != item.quote_of_id:
             raise InvalidError("Validation failed: You can't change what a post quotes")
         quotable_by = _quotable_by(params)
         params.refuse_unread()
-        try:
-            with transaction.atomic():
-                attachments.describe(item, descriptions)
-                if quotable_by:
-                    actions.change_quotable(item=item, quotable_by=quotable_by)
-                actions.edit(item=item, content=content)
-        except MediaError as error:
-            raise InvalidError(f"Validation failed: {error}") from error
+        with transaction.atomic():
+            attachments.describe(item, descriptions)
+            if quotable_by:
+                actions.change_quotable(item=item, quotable_by=quotable_by)
+            actions.edit(item=item, content=content)
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: int) -> HttpResponse:
         """Delete the status. The answer has its text, for rewriting."""
         user = _require_user(request)
-        item = own_or_404(status_id, user)
+        item = own_item(status_id, user)
         status = one_status(item.pk, user)
         status.text = item.text
         actions.delete(item=item)
@@ -231,7 +220,7 @@ class ContextView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the statuses above and below."""
         reader = reader_of(request)
-        above, below = thread_of(body_or_404(status_id, reader), reader)
+        above, below = thread_of(visible_item(status_id, reader), reader)
         shown = statuses([*above, *below], reader)
         return FeedResponse(Context(shown[: len(above)], shown[len(above) :]))
 
@@ -243,7 +232,7 @@ class SourceView(ClientView):
 
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the texts to edit."""
-        item = own_or_404(status_id, caller_of(request))
+        item = own_item(status_id, caller_of(request))
         return FeedResponse(StatusSource(str(item.pk), item.text, str(item.content.get("warning", ""))))
 
 
@@ -253,7 +242,7 @@ class HistoryView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """List all versions, oldest first."""
         reader = reader_of(request)
-        item = body_or_404(status_id, reader).shown
+        item = visible_item(status_id, reader).shown
         now = Version(item.title, item.content_fields, item.modified_at)
         return FeedResponse(edits(item, [*reversed(versions_of(int(item.id), reader)), now], reader))
 
@@ -264,7 +253,7 @@ class QuotesView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """List visible quotes, newest first."""
         reader = reader_of(request)
-        page = timelines.quotes(body_or_404(status_id, reader), reader, page_params(Params(request)))
+        page = timelines.quotes(visible_item(status_id, reader), reader, page_params(Params(request)))
         return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
@@ -275,7 +264,7 @@ class FavouritedByView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """List the users, newest relation first."""
         reader = reader_of(request)
-        item = body_or_404(status_id, reader).shown
+        item = visible_item(status_id, reader).shown
         return people_answer(request, int(item.id), self.listed, reader)
 
 
@@ -294,7 +283,7 @@ class RevokeView(ClientView):
     def post(self, request: Request, status_id: int, quote_id: int) -> HttpResponse:
         """Separate the quote from the quoted status, and return it."""
         user = caller_of(request)
-        quote = quote_or_404(quote_id, user, status_id)
+        quote = quote_of_own(quote_id, user, quote_of=status_id)
         actions.revoke_quote(quote=quote)
         shown = visible_bodies([quote.pk], user)
         if not shown:
@@ -311,7 +300,7 @@ class PolicyView(ClientView):
     def put(self, request: Request, status_id: int) -> HttpResponse:
         """Choose who may quote it from now on."""
         user, params = caller_of(request), Params(request)
-        item, quotable_by = own_or_404(status_id, user), _quotable_by(params)
+        item, quotable_by = own_item(status_id, user), _quotable_by(params)
         if quotable_by is None:
             raise InvalidError("Validation failed: quote_approval_policy must be given")
         actions.change_quotable(item=item, quotable_by=quotable_by)
@@ -332,7 +321,7 @@ class ActView(ClientView):
     def post(self, request: Request, status_id: int) -> HttpResponse:
         """Act, and return the status."""
         user = caller_of(request)
-        shown = self.act(user, item_or_404(status_id, user), Params(request))
+        shown = self.act(user, item_row(status_id, user), Params(request))
         return FeedResponse(one_status(shown, user))
 
 
@@ -390,7 +379,7 @@ class UndoView(ClientView):
     def post(self, request: Request, status_id: int) -> HttpResponse:
         """Undo the act. Returns the status if visible, else raises NotFound."""
         user = caller_of(request)
-        item = undo_or_404(status_id, user, lambda item: type(self).undo(user=user, item=item))
+        item = actions.undo_act(user=user, item_id=status_id, undo=lambda item: type(self).undo(user=user, item=item))
         shown: list[ItemBody] = visible_bodies([item.repost_of_id or item.pk], user)
         if not shown:
             raise exceptions.NotFound

@@ -5,16 +5,17 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.http import Http404, HttpResponse
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import HttpResponse
 from django.http.request import split_domain_port
 from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in.grants import Grant, password_mark
 from clientapi.errors import NOT_FOUND, ClientError, ClientView, caller_of
-from clientapi.oauth.bearer import OUTSIDE, BearerToken, StreamAuthentication
+from clientapi.oauth.bearer import BearerToken, StreamAuthentication
 from clientapi.streaming.streaming import CLIENTS
-from clientapi.streaming.streams import ClientHearer, ScopeError, Stream, UnknownError, after_message, stream_of
+from clientapi.streaming.streams import ClientHearer, Stream, after_message, stream_of
 from stream.api import Admission
 from web.credentials import ANY_SCOPE
 from web.rest import OutageError
@@ -42,12 +43,7 @@ class StreamingView(ClientView):
             only_media = ":media" if _once(request, "only_media").lower() in ("1", "true") else ""
             name += only_media if name.startswith("public") else ""
             tag, list_id = _once(request, "tag"), _once(request, "list")
-            try:
-                streams = (stream_of(name, held, reader, tag=tag, list_id=list_id),)
-            except UnknownError as error:
-                raise ClientError(400, str(error)) from error
-            except ScopeError as error:
-                raise ClientError(403, OUTSIDE) from error
+            streams = (stream_of(name, held, reader, tag=tag, list_id=list_id),)
         if not getattr(request._request, "keeps_lines_open", False):
             return _redirect_to_stream(request)
         grant = Grant(reader.pk, password_mark(reader), token=request.auth.token_id)
@@ -85,11 +81,9 @@ def _apply_message(held: frozenset[str], hearer: ClientHearer, text: str) -> tup
         return after_message(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):
         return hearer, _refusal("The message is no JSON", 400)
-    except UnknownError as error:
-        return hearer, _refusal(str(error), 400)
-    except ScopeError:
-        return hearer, _refusal(OUTSIDE, 403)
-    except (exceptions.NotFound, Http404):
+    except ClientError as error:
+        return hearer, _refusal(str(error), error.status_code)
+    except (exceptions.NotFound, ObjectDoesNotExist):
         return hearer, _refusal(NOT_FOUND, 404)
 
 

@@ -3,7 +3,6 @@ from functools import wraps
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.callers import reader_of
@@ -14,7 +13,7 @@ from clientapi.params import Params
 from clientapi.statuses.presenting import Reader
 from relations.tag_api import FollowedTagView
 from relations.tags import TAGS, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
-from web.hashtags import canonical_tag
+from web.hashtags import known_tag
 from web.rest import FeedResponse
 
 
@@ -34,20 +33,12 @@ def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
     return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
 
 
-def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound for a text that is none."""
-    tag = canonical_tag(text.removeprefix("#"))
-    if tag is None:
-        raise exceptions.NotFound
-    return tag
-
-
 class TagView(OpenView):
     scopes = "statuses"
 
     def get(self, request: Request, tag: str) -> HttpResponse:
         """Return the hashtag, and whether the caller follows it."""
-        return FeedResponse(tags_of([tag_or_404(tag)], reader_of(request))[0])
+        return FeedResponse(tags_of([known_tag(tag.removeprefix("#"))], reader_of(request))[0])
 
 
 class FollowTagView(ClientView):
@@ -55,7 +46,7 @@ class FollowTagView(ClientView):
 
     def post(self, request: Request, tag: str) -> HttpResponse:
         """Follow the hashtag. Repeating changes nothing."""
-        user, name = caller_of(request), tag_or_404(tag)
+        user, name = caller_of(request), known_tag(tag.removeprefix("#"))
         follow_tag(user=user, tag=name)
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=True))
 
@@ -74,7 +65,7 @@ class UnfollowTagView(ClientView):
 
     def post(self, request: Request, tag: str) -> HttpResponse:
         """Unfollow the hashtag. Repeating changes nothing."""
-        user, name = caller_of(request), tag_or_404(tag)
+        user, name = caller_of(request), known_tag(tag.removeprefix("#"))
         unfollow_tag(user=user, tag=name)
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=False))
 

@@ -9,7 +9,7 @@ from clientapi.statuses import timelines
 from clientapi.statuses.presenting import statuses
 from items.likes.saved import SavedKind
 from items.tags.tags import ExtraTags
-from relations.list_api import list_or_404
+from relations.lists import own_list
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
@@ -38,7 +38,7 @@ class ListView(ClientView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """List the members' items."""
         reader = caller_of(request)
-        page, _sources = timelines.home(reader, page_params(Params(request)), list_or_404(list_id, reader).id)
+        page, _sources = timelines.home(reader, page_params(Params(request)), own_list(reader, list_id).id)
         return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 

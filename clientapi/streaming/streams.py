@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 from rest_framework import exceptions
 
 from accounts.models import User
+from clientapi.errors import ClientError
+from clientapi.oauth.bearer import OUTSIDE
 from clientapi.oauth.scopes import covers
-from relations.list_api import list_or_404
+from relations.lists import own_list
 from web.hashtags import canonical_tag
 from web.rest import parse_id
 
@@ -24,14 +26,6 @@ SCOPES = {
 """The scope for each stream, the same as for the timeline of that name (scopes.py)."""
 MOST = 20
 """Maximum streams per connection."""
-
-
-class UnknownError(ValueError):
-    """There is no such stream."""
-
-
-class ScopeError(Exception):
-    """The token's scopes do not open the stream."""
 
 
 class Stream(NamedTuple):
@@ -56,11 +50,11 @@ class ClientHearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
+    """The stream of this name. `held`: the token's scopes. Raises ClientError and List.DoesNotExist."""
     if name not in SCOPES:
-        raise UnknownError("Unknown stream type")
+        raise ClientError(400, "Unknown stream type")
     if not covers(held, SCOPES[name]):
-        raise ScopeError
+        raise ClientError(403, OUTSIDE)
     return _parse_stream(name, held, reader, tag, list_id)
 
 
@@ -78,16 +72,16 @@ def _parse_stream(name: str, held: Collection[str], reader: User, tag: str, list
     if name in TAGGED:
         canonical = canonical_tag(tag.removeprefix("#"))
         if canonical is None:
-            raise UnknownError("tag names no hashtag")
+            raise ClientError(400, "tag names no hashtag")
         return Stream((name, tag), tag=canonical)
-    return Stream((name, list_id), list_id=list_or_404(parse_id(list_id) or 0, reader).id)
+    return Stream((name, list_id), list_id=own_list(reader, parse_id(list_id) or 0).id)
 
 
 # --- The messages of a socket's client ------------------------------------------------------------------
 def after_message(hearer: ClientHearer, message: Any, held: Collection[str]) -> ClientHearer:
     """The hearer after the client's message: `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
-        raise UnknownError("Unknown message type")
+        raise ClientError(400, "Unknown message type")
     name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))
     if message["type"] == "unsubscribe":
         gone = tuple(part for part in (name, tag or list_id) if part)
@@ -96,7 +90,7 @@ def after_message(hearer: ClientHearer, message: Any, held: Collection[str]) -> 
     if stream in hearer.streams:
         return hearer
     if len(hearer.streams) >= MOST:
-        raise UnknownError(f"A connection can listen to at most {MOST} streams")
+        raise ClientError(400, f"A connection can listen to at most {MOST} streams")
     return hearer._replace(streams=(*hearer.streams, stream))
 
 

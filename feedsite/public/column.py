@@ -12,7 +12,7 @@ from items.tags.trending import Trend, trends
 from live.hosting import live_now, upcoming_unfollowed
 from live.hydrate import SessionBody
 from relations.suggestions import followed_by, known_followers, suggestions
-from relations.visibility import visible_user
+from relations.visibility import find_user
 
 PEOPLE = 3
 TAGS = 5
@@ -68,7 +68,7 @@ def _proposed(reader: User | AnonymousUser) -> list[SuggestedUser]:
 
 
 def _known(reader: User | AnonymousUser, name: str) -> list[User]:
-    user = visible_user(name, reader) if isinstance(reader, User) else None
+    user = find_user(name, reader) if isinstance(reader, User) else None
     return known_followers(reader, user, count=KNOWN) if user and isinstance(reader, User) else []
 
 

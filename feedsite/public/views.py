@@ -19,7 +19,7 @@ from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import Preview
 from items.search.query import QUERY_LENGTH
 from items.tags.popular import popular_tags
-from relations.api import user_or_404
+from relations.visibility import visible_user
 from timeline.views import home
 from web.pages import PageRequest, show, uncounted, wants_part
 from web.rest import position, single_parameter
@@ -77,7 +77,7 @@ def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
 @open_page
 def atom_feed(request: PageRequest, username: str) -> OpenPage:
     """The user's public posts, as strangers see them."""
-    person = user_or_404(username, AnonymousUser())
+    person = visible_user(username, AnonymousUser())
     items = atom.entries_of(person)
     text = atom.feed_of(person, items, _site(request), request.path)
     response = HttpResponse(text, content_type="application/atom+xml; charset=utf-8")

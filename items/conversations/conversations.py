@@ -19,6 +19,7 @@ from relations.rules import READER, may_be_named, mutes
 from storage.connections import fetch, id_array
 from storage.ids import NO_BOUND
 from storage.paging import as_text, part_of
+from web.refusals import MissingError
 
 NEWEST = 20
 """Newest messages checked to find one to show. The first message is checked too."""
@@ -178,10 +179,12 @@ def page_between(
     return _conversations(shown, reader), PageBounds(places[0], places[-1], part.last_id), part.has_more
 
 
-def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """The conversation with this id. None if the reader is not in it or sees nothing of it."""
+def conversation_of(reader: User, conversation_id: int) -> Conversation:
+    """The conversation with this id. Raises MissingError if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_ConversationRow.of)
-    return _conversations(found, reader)[0] if found else None
+    if not found:
+        raise MissingError
+    return _conversations(found, reader)[0]
 
 
 def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
@@ -222,6 +225,7 @@ def accept(*, reader: User, conversation_id: int) -> bool:
     return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 
-def hide_conversation(*, reader: User, conversation_id: int) -> bool:
-    """Remove a conversation from the list until the next message. False if the reader is not in it."""
-    return bool(Participant.objects.filter(conversation=conversation_id, user=reader).update(last=None))
+def hide_conversation(*, reader: User, conversation_id: int) -> None:
+    """Remove a conversation from the list until the next message. Raises MissingError if the reader is not in it."""
+    if not Participant.objects.filter(conversation=conversation_id, user=reader).update(last=None):
+        raise MissingError

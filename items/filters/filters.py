@@ -256,9 +256,12 @@ def filters_of(owner: User) -> list[OwnedFilter]:
     return sorted(listed, key=lambda one: -one.id)
 
 
-def filter_of(owner: User, filter_id: int) -> OwnedFilter | None:
-    """One of the owner's filters, or None."""
-    return next((one for one in filters_of(owner) if one.id == filter_id), None)
+def own_filter(owner: User, filter_id: int) -> OwnedFilter:
+    """One of the owner's filters. Raises Filter.DoesNotExist."""
+    for one in filters_of(owner):
+        if one.id == filter_id:
+            return one
+    raise Filter.DoesNotExist
 
 
 # --- Reading ---------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from items.conversations.conversations import accept, conversation_of, conversations_page, hide_conversation
-from items.profiles.profile import visible_item
+from items.profiles.profile import find_item
 from web.pages import PageRequest, limited, redirect_next, show
 from web.rest import position
 
@@ -39,9 +39,7 @@ def _show(request: PageRequest, reader: User, *, requests: bool) -> HttpResponse
 def conversation(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Redirect to a conversation's first message, or to the newest."""
     found = conversation_of(reader, conversation_id)
-    if found is None:
-        raise Http404
-    begins = visible_item(conversation_id, reader)
+    begins = find_item(conversation_id, reader)
     return redirect(reverse("item", args=[begins.id if begins else found.last_item.id]))
 
 
@@ -50,8 +48,7 @@ def conversation(request: PageRequest, reader: User, conversation_id: int) -> Ht
 @limited("write")
 def accept_request(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Make a request a conversation, and go to it."""
-    if conversation_of(reader, conversation_id) is None:
-        raise Http404
+    conversation_of(reader, conversation_id)
     if accept(reader=reader, conversation_id=conversation_id):
         messages.success(request, _("Accepted. Find it under Conversations."))
     return redirect("conversation", conversation_id)
@@ -62,7 +59,6 @@ def accept_request(request: PageRequest, reader: User, conversation_id: int) -> 
 @limited("write")
 def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Remove a conversation or a request."""
-    if not hide_conversation(reader=reader, conversation_id=conversation_id):
-        raise Http404
+    hide_conversation(reader=reader, conversation_id=conversation_id)
     messages.success(request, _("Removed. A new message brings it back."))
     return redirect_next(request, "conversations")

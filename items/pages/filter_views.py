@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.access import signed_in
 from accounts.models import User
 from items.filters import filters
-from items.finding import filter_or_404
+from items.filters.filters import own_filter
 from items.models import Context
 from items.pages.forms import FilterForm
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
@@ -35,7 +35,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    listed = filter_or_404(filter_id, reader)
+    listed = own_filter(reader, filter_id)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():
         try:
@@ -53,7 +53,7 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
 @signed_in
 @limited("write")
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    listed = filter_or_404(filter_id, reader)
+    listed = own_filter(reader, filter_id)
     filters.delete(owner=reader, filter_id=listed.id)
     messages.success(request, _("Deleted."))
     return redirect("settings-filters")

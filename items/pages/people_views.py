@@ -1,8 +1,8 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from items.finding import body_or_404
 from items.likes.people import LIKERS, REPOSTERS
+from items.profiles.profile import visible_item
 from relations.people import PeopleTable, people_page
 from relations.views import person_cards
 from web.pages import PageRequest, show
@@ -22,7 +22,7 @@ def reposters(request: PageRequest, item_id: int) -> HttpResponse:
 
 
 def _people(request: PageRequest, item_id: int, listed: PeopleTable) -> HttpResponse:
-    item = body_or_404(item_id, request.user).shown
+    item = visible_item(item_id, request.user).shown
     last_id = position(request)
     page = people_page(int(item.id), listed, request.user, last_id=last_id, limit=PAGE)
     context = {

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from items import polls
-from items.finding import item_or_404
+from items.finding import item_row
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from items.pages.forms import ItemForm
@@ -18,7 +18,7 @@ from web.pages import PageRequest, limited, redirect_next, show, wants_part
 @limited("write")
 def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Vote in a poll. An open page gets the poll as it is then."""
-    item = item_or_404(item_id, reader)
+    item = item_row(item_id, reader)
     try:
         polls.vote(user=reader, item=item, choices=request.POST.getlist(f"choice-{item_id}"))
     except polls.AnswersChangedError:

@@ -11,14 +11,13 @@ from django_htmx.http import trigger_client_event
 from accounts.access import signed_in
 from accounts.locale import LOCAL
 from accounts.models import User
-from accounts.owned import own_or_404
 from items import scheduling
-from items.finding import item_or_404
+from items.finding import item_row
 from items.idempotency import IdempotencyConflictError
 from items.models import ItemType, ScheduledPost
 from items.pages.forms import AUDIENCES, POLL_LASTS, ItemForm
 from items.pages.reading import full_time
-from items.profiles.profile import visible_item
+from items.profiles.profile import find_item
 from items.quotes import NotQuotableError
 from items.text import ContentError, poll_end
 from web.pages import PageRequest, limited, next_page, redirect_to, show
@@ -54,7 +53,7 @@ def scheduled(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """The composer with a scheduled post."""
-    post = own_or_404(scheduling.scheduled_post, reader, post_id)
+    post = scheduling.own_post(reader, post_id)
     written, content = post.post, post.post["content"]
     initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
     initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
@@ -77,7 +76,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
 @limited("write")
 def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """Delete a scheduled post."""
-    post = own_or_404(scheduling.scheduled_post, reader, post_id)
+    post = scheduling.own_post(reader, post_id)
     scheduling.cancel(sender=reader, post_id=post.pk)
     messages.success(request, _("Deleted."))
     return redirect_to(request, reverse("scheduled"))
@@ -107,7 +106,7 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
 
 def _schedule(reader: User, form: ItemForm) -> ScheduledPost:
     items = {
-        name: item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
+        name: item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
     }
     post: dict[str, Any] = form.post | items | {"sender": reader, "publish_at": form.cleaned_data["publish_at"]}
@@ -119,15 +118,14 @@ def _schedule(reader: User, form: ItemForm) -> ScheduledPost:
 
 def _change(reader: User, form: ItemForm) -> ScheduledPost:
     post_id, publish_at = form.cleaned_data["scheduled"], form.cleaned_data["publish_at"]
-    known = scheduling.scheduled_post(reader, post_id)
-    if known is not None and known.publish_at.replace(second=0, microsecond=0) == publish_at:
+    known = scheduling.own_post(reader, post_id)
+    if known.publish_at.replace(second=0, microsecond=0) == publish_at:
         publish_at = None  # fields have no seconds
     post = form.post
-    if known is not None:
-        others = {name: part for name, part in known.post["content"].items() if name not in OF_COMPOSER}
-        post["content"] = others | post["content"]
-        if known.post["type"] == ItemType.LINK and post["type"] == ItemType.TEXT:
-            post["type"] = ItemType.LINK
+    others = {name: part for name, part in known.post["content"].items() if name not in OF_COMPOSER}
+    post["content"] = others | post["content"]
+    if known.post["type"] == ItemType.LINK and post["type"] == ItemType.TEXT:
+        post["type"] = ItemType.LINK
     return scheduling.change(sender=reader, post_id=post_id, publish_at=publish_at, **post)
 
 
@@ -139,7 +137,7 @@ def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -
         return redirect_to(request, next_page(request) or reverse("scheduled"))
     response = HttpResponse()
     if spot != "slot":
-        answered = visible_item(post.post["reply_to"], reader) if post.post["reply_to"] else None
+        answered = find_item(post.post["reply_to"], reader) if post.post["reply_to"] else None
         if spot == "thread" and answered is None:
             raise Http404
         form = ItemForm.fresh(answered, reader)

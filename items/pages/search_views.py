@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
@@ -21,7 +21,7 @@ from items.tags.tags import tag_page
 from relations.tags import follows_tag
 from relations.views import person_cards
 from web import rates
-from web.hashtags import canonical_tag
+from web.hashtags import known_tag
 from web.pages import INVALID, PageRequest, show, too_many
 from web.rest import position, single_parameter
 from web.strict_json import check_text
@@ -43,9 +43,7 @@ NOTHING_SOUGHT: dict[str, Any] = {
 @open_page
 def tag(request: PageRequest, name: str) -> OpenPage:
     """The items with a hashtag. Other spellings redirect to the canonical one."""
-    canonical = canonical_tag(name)
-    if canonical is None:
-        raise Http404
+    canonical = known_tag(name)
     if canonical != name:
         return OpenPage(redirect("tag", canonical))
     last_id = position(request)

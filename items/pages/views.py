@@ -18,7 +18,7 @@ from items import actions, idempotency
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, request_of
-from items.finding import body_or_404, item_or_404, own_item, quote_or_404, undo_or_404
+from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.saved import SavedKind, saved_page
 from items.models import Item, Status, Visibility
@@ -28,7 +28,14 @@ from items.pages.forms import EditForm, ItemForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
-from items.profiles.profile import answered_senders, own_replies_page, pictured_page, profile_page, visible_item
+from items.profiles.profile import (
+    answered_senders,
+    find_item,
+    own_replies_page,
+    pictured_page,
+    profile_page,
+    visible_item,
+)
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
@@ -38,8 +45,7 @@ from items.viewing import announce_view
 from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import unused_media
 from media.objects import object_from_row
-from relations.api import user_or_404
-from relations.visibility import profile_relation
+from relations.visibility import profile_relation, visible_user
 from web.pages import (
     FORM_METHODS,
     INVALID,
@@ -66,7 +72,7 @@ PROFILE_TABS = {"posts": profile_page, "replies": own_replies_page, "media": pic
 @open_page
 def profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     """A tab of a user's profile: `PROFILE_TABS`."""
-    person = user_or_404(username, request.user)
+    person = visible_user(username, request.user)
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     answered = {} if tab == "media" else answered_senders(page.items, request.user)
@@ -96,7 +102,7 @@ def profile(request: PageRequest, username: str, tab: str) -> OpenPage:
 @open_page
 def show_item(request: PageRequest, item_id: int) -> OpenPage:
     """One item, with what is above and below."""
-    item = body_or_404(item_id, request.user)
+    item = visible_item(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and request.GET.get("text") == "whole":
         content = Cards(request.user).content(item.shown, is_whole=True)
@@ -144,7 +150,7 @@ def _ids(senders: Mapping[str, Sender]) -> list[int]:
 @signed_in
 def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """The menu of a card; without JavaScript a page."""
-    entry = body_or_404(item_id, reader)
+    entry = visible_item(item_id, reader)
     quoted = entry.shown.quote.item if entry.shown.quote else None
     context = {
         "item": entry,
@@ -183,7 +189,7 @@ def is_pinnable_by(item: ItemBody, reader: User) -> bool:
 @require_safe
 def edits(request: PageRequest, item_id: int) -> HttpResponse:
     """The versions of an item, newest first."""
-    item = body_or_404(item_id, request.user).shown
+    item = visible_item(item_id, request.user).shown
     now = Version(item.title, item.content_fields, item.modified_at)
     versions, cards = [now, *versions_of(int(item.id), request.user)], Cards(request.user)
     said = [{"of": version, "content": cards.version(version)} for version in versions]
@@ -212,7 +218,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     new = _published(reader, form) if is_ready else None
     if new is None:
         if quoted_id := parse_id(str(form["quote_of"].value() or "")):
-            form.quoted = Cards(reader).quoted(body_or_404(quoted_id, reader).shown)
+            form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
         context = {"form": form, "next": next_page(request), "spot": spot}
         return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
     if spot != "write":
@@ -226,8 +232,8 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:
     answered_id, quoted_id = position(request, "reply_to"), position(request, "quote_of")
-    answered = body_or_404(answered_id, reader) if answered_id is not None else None
-    quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
+    answered = visible_item(answered_id, reader) if answered_id is not None else None
+    quoted = visible_item(quoted_id, reader).shown if quoted_id is not None else None
     if quoted and not may_quote(quoted, reader):
         messages.info(request, not_allowed_text())
         return redirect_next(request, "item", quoted.id)
@@ -258,7 +264,7 @@ def _shared(request: PageRequest) -> str:
 def _published(reader: User, form: ItemForm) -> Item | None:
     """Publish a valid form's post. None if the form now has an error. Raises Http404."""
     answered, quoted = (
-        item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
+        item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
     )
     try:
@@ -311,7 +317,7 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
         context |= {"form": ItemForm.fresh(reader=reader), "next": reverse("home")}
         context["card"] = None if told else context["card"]
     elif spot == "thread":
-        context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
+        context["form"] = ItemForm.fresh(find_item(new.reply_to_id or 0, reader), reader)
     if spot != "home":
         context["in_thread"] = True
     part = show(request, "items/_published.html" if spot == "home" else "items/_replied.html", context)
@@ -342,7 +348,7 @@ def _publish(reader: User, answered: Item | None, quoted: Item | None, form: Ite
 
 
 def _reply_address(reply: Item, reader: User) -> str:
-    answered = visible_item(reply.reply_to_id or 0, reader)
+    answered = find_item(reply.reply_to_id or 0, reader)
     if answered is None:
         return reverse("item", args=[reply.pk])
     first = thread_page(answered, reader)
@@ -356,7 +362,7 @@ def _act_view(do: Callable[..., object]) -> View[[int]]:
     @signed_in
     @limited("write")
     def act(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-        item = item_or_404(item_id, reader)
+        item = item_row(item_id, reader)
         do(user=reader, item=item)
         return _show_acts(request, item, reader)
 
@@ -368,7 +374,7 @@ def _undo_view(undo: Callable[..., bool]) -> View[[int]]:
     @signed_in
     @limited("write")
     def take_back(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-        item = undo_or_404(item_id, reader, lambda item: undo(user=reader, item=item))
+        item = actions.undo_act(user=reader, item_id=item_id, undo=lambda item: undo(user=reader, item=item))
         return _show_acts(request, item, reader)
 
     return take_back
@@ -383,7 +389,7 @@ bookmark, remove_bookmark = _act_view(actions.bookmark), _undo_view(actions.remo
 @limited("publish")
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Repost an item to one's own followers."""
-    item = item_or_404(item_id, reader)
+    item = item_row(item_id, reader)
     actions.repost(sender=reader, item=item)
     return _show_acts(request, item, reader)
 
@@ -393,7 +399,9 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own repost."""
-    item = undo_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
+    item = actions.undo_act(
+        user=reader, item_id=item_id, undo=lambda item: actions.undo_repost(sender=reader, item=item)
+    )
     return _show_acts(request, item, reader)
 
 
@@ -402,7 +410,7 @@ def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpRespons
 @limited("write")
 def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Mute the thread of an item."""
-    item = item_or_404(item_id, reader)
+    item = item_row(item_id, reader)
     mute_thread(user=reader, item=item)
     messages.success(request, _("Thread muted. You won't get notifications from it."))
     return redirect_next(request, "item", item.repost_of_id or item.pk)
@@ -413,7 +421,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
-    undo_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
+    actions.undo_act(user=reader, item_id=item_id, undo=lambda item: unmute_thread(user=reader, item=item))
     messages.success(request, _("Thread unmuted."))
     return redirect_next(request, "home")
 
@@ -430,7 +438,7 @@ def saved_items(request: PageRequest, reader: User, kept: SavedKind) -> HttpResp
 
 
 def _show_acts(request: PageRequest, item: Item, reader: User) -> HttpResponse:
-    shown = visible_item(item.repost_of_id or item.pk, reader)
+    shown = find_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
         return _back_to(request, shown) if shown else redirect_next(request, "home")
     if shown is None:
@@ -449,7 +457,7 @@ def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
 @require_safe
 def quotes(request: PageRequest, item_id: int) -> HttpResponse:
     """The quotes of an item, newest first."""
-    item = body_or_404(item_id, request.user).shown
+    item = visible_item(item_id, request.user).shown
     last_id = position(request)
     page = quotes_page(item, request.user, last_id=last_id)
     shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, request.user))
@@ -462,7 +470,7 @@ def quotes(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("write")
 def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Stop a quote from showing one's own item."""
-    quote = quote_or_404(item_id, reader)
+    quote = quote_of_own(item_id, reader)
     actions.revoke_quote(quote=quote)
     messages.success(request, _("Removed. That quote no longer shows your post."))
     return redirect_next(request, "item", quote.quote_of_id)
@@ -529,9 +537,7 @@ def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if request.method != "POST":
         item = hydrate([own_item(item_id, reader).pk], reader)[0]
         return show(request, "items/delete.html", {"item": item, "content": Cards(request.user).content(item)})
-    own = undo_or_404(item_id, reader, lambda item: item.sender_id == reader.pk and actions.delete(item=item))
-    if own.sender_id != reader.pk:
-        raise PermissionDenied
+    actions.delete_own(user=reader, item_id=item_id)
     if wants_part(request):
         return trigger_client_event(HttpResponse(), "deleted")
     messages.success(request, _("Deleted."))

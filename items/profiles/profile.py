@@ -9,7 +9,7 @@ from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import BothListings, ItemPage, ListedRow, bounds, listing, page_of, upward_page
-from items.models import LISTED, Context
+from items.models import LISTED, Context, Item
 from items.search.query import Query
 from items.search.search import search_items
 from items.tags.tags import carries
@@ -90,10 +90,18 @@ COUNT = f"""
 """
 
 
-def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
+def find_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     """The item, if `reader` may see it."""
     found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.THREAD)
     return found[0] if found else None
+
+
+def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody:
+    """Like `find_item`. Raises Item.DoesNotExist."""
+    found = find_item(item_id, reader)
+    if found is None:
+        raise Item.DoesNotExist
+    return found
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:

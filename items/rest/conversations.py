@@ -1,6 +1,5 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
@@ -44,8 +43,7 @@ class ConversationView(ApiView):
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Remove a conversation or request until somebody writes in it."""
-        if not hide_conversation(reader=authenticated_user(request), conversation_id=conversation_id):
-            raise exceptions.NotFound
+        hide_conversation(reader=authenticated_user(request), conversation_id=conversation_id)
         return HttpResponse(status=204)
 
 
@@ -55,7 +53,9 @@ class ConversationAcceptView(ApiView):
     @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Make a request a conversation."""
-        accept(reader=authenticated_user(request), conversation_id=_visible_id_or_404(request, conversation_id))
+        reader = authenticated_user(request)
+        body(request, Nothing)
+        accept(reader=reader, conversation_id=int(conversation_of(reader, conversation_id).id))
         return HttpResponse(status=204)
 
 
@@ -65,14 +65,7 @@ class ConversationReadView(ApiView):
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Mark the whole conversation as read."""
-        mark_read(reader=authenticated_user(request), item_id=_visible_id_or_404(request, conversation_id))
+        reader = authenticated_user(request)
+        body(request, Nothing)
+        mark_read(reader=reader, item_id=int(conversation_of(reader, conversation_id).id))
         return HttpResponse(status=204)
-
-
-def _visible_id_or_404(request: Request, conversation_id: int) -> int:
-    """The id of a conversation that the caller sees. The body must be empty. Raises NotFound."""
-    reader = authenticated_user(request)
-    body(request, Nothing)
-    if conversation_of(reader, conversation_id) is None:
-        raise exceptions.NotFound
-    return conversation_id

@@ -10,8 +10,7 @@ from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
 from items.filters import filters
-from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter
-from items.finding import filter_or_404
+from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter, own_filter
 from items.models import PHRASE_LENGTH, Context, FilterAction
 from storage.paging import as_text, below, part_of
 from web.rest import (
@@ -147,7 +146,7 @@ class FiltersView(ApiView):
         """Add a filter."""
         owner, fields = authenticated_user(request), body(request, NewFilter)
         made = filters.create(owner=owner, **fields)
-        return FeedResponse(FilterBody.of(filter_or_404(made.pk, owner)), status=201)
+        return FeedResponse(FilterBody.of(own_filter(owner, made.pk)), status=201)
 
 
 class FilterView(ApiView):
@@ -157,11 +156,11 @@ class FilterView(ApiView):
     def patch(self, request: Request, filter_id: int) -> HttpResponse:
         """Change a filter. Omitted fields stay."""
         owner = authenticated_user(request)
-        listed = filter_or_404(filter_id, owner)
+        listed = own_filter(owner, filter_id)
         fields = body(request, FilterEdit)
         if fields:
             filters.change(owner=owner, filter_id=listed.id, **fields)
-        return FeedResponse(FilterBody.of(filter_or_404(filter_id, owner)))
+        return FeedResponse(FilterBody.of(own_filter(owner, filter_id)))
 
     @extend_schema(operation_id="delete_filter", responses={204: None})
     def delete(self, request: Request, filter_id: int) -> HttpResponse:

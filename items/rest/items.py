@@ -3,7 +3,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user, reader_of
@@ -11,14 +11,14 @@ from accounts.models import QuotableBy, User
 from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
-from items.finding import body_or_404, item_or_404, quote_or_404, undo_or_404
+from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profiles.pins import pin, unpin
-from items.profiles.profile import replies_page
+from items.profiles.profile import replies_page, visible_item
 from items.quotes import quotes_page
 from items.text import TITLE_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
@@ -38,8 +38,6 @@ from web.rest import (
     body,
     idempotency_key,
 )
-
-NOT_YOURS = "That item is not yours."
 
 
 class NewItem(StrictSerializer):
@@ -69,21 +67,14 @@ class ItemEdit(StrictSerializer):
 
 
 def resolve_ids(fields: dict[str, Any], sender: User) -> None:
-    """Replace the ids in `reply_to` and `quote_of` by items. Raises Http404, ValidationError."""
+    """Replace the ids in `reply_to` and `quote_of` by items. Raises Item.DoesNotExist, ValidationError."""
     if fields["reply_to"] is not None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
         fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
         if fields["reply_to"] is None:
             raise serializers.ValidationError({"reply_to": ["This post doesn't exist."]})
     if fields["quote_of"] is not None:
-        fields["quote_of"] = item_or_404(fields["quote_of"], sender)
-
-
-def _own(item_id: int, user: User) -> Item:
-    item = item_or_404(item_id, user)
-    if item.sender_id != user.pk:
-        raise exceptions.PermissionDenied(NOT_YOURS)
-    return item
+        fields["quote_of"] = item_row(fields["quote_of"], sender)
 
 
 class ItemsView(ApiView):
@@ -120,7 +111,7 @@ class ItemView(PublicApiView):
     def get(self, request: Request, item_id: int) -> HttpResponse:
         """One item. Opening it adds it to `GET /me/history`."""
         reader = reader_of(request)
-        item = body_or_404(item_id, reader)
+        item = visible_item(item_id, reader)
         response = FeedResponse(item)
         announce_view(request._request, response, item, reader)
         return response
@@ -132,7 +123,7 @@ class ItemView(PublicApiView):
     )
     def patch(self, request: Request, item_id: int) -> HttpResponse:
         """Edit one's own item. Omitted fields stay. A narrower `visibility` gives the item's files new addresses."""
-        item = _own(item_id, authenticated_user(request))
+        item = own_item(item_id, authenticated_user(request))
         fields = body(request, ItemEdit)
         if fields:
             actions.revise(item=item, **fields)
@@ -141,22 +132,19 @@ class ItemView(PublicApiView):
     @extend_schema(operation_id="delete_item", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Delete one's own item."""
-        user = authenticated_user(request)
-        item = undo_or_404(item_id, user, lambda item: item.sender_id == user.pk and actions.delete(item=item))
-        if item.sender_id != user.pk:
-            raise exceptions.PermissionDenied(NOT_YOURS)
+        actions.delete_own(user=authenticated_user(request), item_id=item_id)
         return HttpResponse(status=204)
 
 
 def _done(act: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
     user = authenticated_user(request)
-    act(user=user, item=item_or_404(item_id, user))
+    act(user=user, item=item_row(item_id, user))
     return HttpResponse(status=204)
 
 
 def _undone(undo: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
     user = authenticated_user(request)
-    undo_or_404(item_id, user, lambda item: undo(user=user, item=item))
+    actions.undo_act(user=user, item_id=item_id, undo=lambda item: undo(user=user, item=item))
     return HttpResponse(status=204)
 
 
@@ -231,7 +219,7 @@ class RepostView(ApiView):
         """Repost an item, or return the existing repost. Delete the repost to undo it."""
         sender = authenticated_user(request)
         body(request, Nothing)
-        item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
+        item, new = actions.repost(sender=sender, item=item_row(item_id, sender))
         return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
 
 
@@ -245,13 +233,13 @@ class PinView(ApiView):
     )
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Pin one's own public post to one's profile."""
-        pin(item=_own(item_id, authenticated_user(request)))
+        pin(item=own_item(item_id, authenticated_user(request)))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unpin", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unpin a post."""
-        unpin(item_id=_own(item_id, authenticated_user(request)).pk)
+        unpin(item_id=own_item(item_id, authenticated_user(request)).pk)
         return HttpResponse(status=204)
 
 
@@ -263,7 +251,7 @@ class RepliesView(PublicApiView):
     def get(self, request: Request, item_id: int) -> HttpResponse:
         """The replies, oldest first: a post's thread, or a reply's own."""
         reader = reader_of(request)
-        return FeedResponse(replies_page(body_or_404(item_id, reader), reader, **self.bounds))
+        return FeedResponse(replies_page(visible_item(item_id, reader), reader, **self.bounds))
 
 
 class LikersView(PublicApiView):
@@ -274,7 +262,7 @@ class LikersView(PublicApiView):
     def get(self, request: Request, item_id: int) -> HttpResponse:
         """Who likes an item, newest like first."""
         reader = reader_of(request)
-        item = body_or_404(item_id, reader).shown
+        item = visible_item(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), LIKERS, reader, **self.bounds))
 
 
@@ -286,7 +274,7 @@ class RepostersView(PublicApiView):
     def get(self, request: Request, item_id: int) -> HttpResponse:
         """Who reposted an item, newest accounts first."""
         reader = reader_of(request)
-        item = body_or_404(item_id, reader).shown
+        item = visible_item(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), REPOSTERS, reader, **self.bounds))
 
 
@@ -298,7 +286,7 @@ class QuotesView(PublicApiView):
     def get(self, request: Request, item_id: int) -> HttpResponse:
         """The quotes of an item, newest first."""
         reader = reader_of(request)
-        return FeedResponse(quotes_page(body_or_404(item_id, reader), reader, **self.bounds))
+        return FeedResponse(quotes_page(visible_item(item_id, reader), reader, **self.bounds))
 
 
 class QuoteView(ApiView):
@@ -309,5 +297,5 @@ class QuoteView(ApiView):
     @extend_schema(operation_id="revoke_quote", responses={204: None})
     def delete(self, request: Request, item_id: int, quote_id: int) -> HttpResponse:
         """Stop a quote from showing the caller's item."""
-        actions.revoke_quote(quote=quote_or_404(quote_id, authenticated_user(request), item_id))
+        actions.revoke_quote(quote=quote_of_own(quote_id, authenticated_user(request), quote_of=item_id))
         return HttpResponse(status=204)

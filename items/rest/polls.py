@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from accounts.callers import authenticated_user
 from items import polls
 from items.bodies import ItemBody
-from items.finding import item_or_404
+from items.finding import item_row
 from items.hydrate import hydrate
 from items.text import MOST_OPTIONS
 from web.rest import ApiView, FeedResponse, Problem, StrictSerializer, body
@@ -33,6 +33,6 @@ class VoteView(ApiView):
         """Vote in a poll, once. Returns the item."""
         user = authenticated_user(request)
         choices = body(request, Ballot)["choices"]
-        item = item_or_404(item_id, user)
+        item = item_row(item_id, user)
         polls.vote(user=user, item=item, choices=choices)
         return FeedResponse(hydrate([item.pk], user)[0])

@@ -9,8 +9,7 @@ from items.bodies import ItemBody
 from items.listing import ItemPage
 from items.profiles.pins import pinned_items
 from items.profiles.profile import item_count, profile_page
-from relations.api import user_or_404
-from relations.visibility import profile_relation
+from relations.visibility import profile_relation, visible_user
 from web.rest import FeedResponse, PublicApiView
 from web.times import Time
 
@@ -63,7 +62,7 @@ class ProfileView(PublicApiView):
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user, with the caller's relation to them."""
         reader = reader_of(request)
-        user = user_or_404(username, reader)
+        user = visible_user(username, reader)
         stands = profile_relation(user, reader)
         return FeedResponse(
             Profile(
@@ -100,5 +99,5 @@ class ProfileItemsView(PublicApiView):
     def get(self, request: Request, username: str) -> HttpResponse:
         """Posts and reposts of a user, newest first."""
         reader = reader_of(request)
-        user = user_or_404(username, reader)
+        user = visible_user(username, reader)
         return FeedResponse(profile_page(user, reader, **self.bounds))

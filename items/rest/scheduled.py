@@ -9,7 +9,6 @@ from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
 from accounts.models import QuotableBy, User
-from accounts.owned import own_or_404
 from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.bodies import Object
@@ -146,13 +145,13 @@ class ScheduledPostView(ApiView):
     def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """A scheduled post."""
         sender = authenticated_user(request)
-        return FeedResponse(_bodies([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0])
+        return FeedResponse(_bodies([scheduling.own_post(sender, scheduled_id)], sender)[0])
 
     @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
     def patch(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Change a scheduled post. Omitted fields stay. A failed one waits again."""
         sender = authenticated_user(request)
-        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        post = scheduling.own_post(sender, scheduled_id)
         fields = body(request, ScheduledEdit)
         if fields:
             post = scheduling.change(sender=sender, post_id=post.pk, **fields)
@@ -162,6 +161,6 @@ class ScheduledPostView(ApiView):
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete a scheduled post."""
         sender = authenticated_user(request)
-        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        post = scheduling.own_post(sender, scheduled_id)
         scheduling.cancel(sender=sender, post_id=post.pk)
         return HttpResponse(status=204)

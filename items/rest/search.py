@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import reader_of
@@ -14,7 +14,7 @@ from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
 from items.tags.tags import tag_page
-from web.hashtags import canonical_tag
+from web.hashtags import known_tag
 from web.rest import FeedResponse, PublicApiView
 from web.strict_json import check_text
 
@@ -73,7 +73,5 @@ class TagItemsView(PublicApiView):
     def get(self, request: Request, tag: str) -> HttpResponse:
         """The items with a hashtag, newest first. Without #, in any case and width."""
         reader = reader_of(request)
-        canonical = canonical_tag(tag)
-        if canonical is None:
-            raise exceptions.NotFound
+        canonical = known_tag(tag)
         return FeedResponse(tag_page(canonical, reader, **self.bounds))

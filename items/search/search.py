@@ -20,7 +20,7 @@ from items.models import Context
 from items.search.query import Query
 from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE, is_listed
-from relations.visibility import visible_user
+from relations.visibility import find_user
 from storage.ids import NO_BOUND
 from storage.paging import as_text, below, part_of
 from storage.replica import PRIMARY, read_from_replica
@@ -64,7 +64,7 @@ def search_items(
     """
     top = below(last_id)
     names = {name.lower() for name in query.senders}
-    sender = visible_user(query.senders[0], reader) if len(names) == 1 else None
+    sender = find_user(query.senders[0], reader) if len(names) == 1 else None
     if query.is_empty or len(names) > 1 or (names and sender is None) or len(query.tags) > TAGS_AN_ITEM:
         return ItemPage([], None, False)
     found: list[ItemBody] = []

@@ -12,10 +12,11 @@ from oauth2_provider.models import AccessToken
 
 from accounts import actions as accounts
 from accounts.models import User
+from clientapi.errors import ClientError
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from clientapi.streaming import streaming
 from clientapi.streaming.streaming import messages_for
-from clientapi.streaming.streams import ClientHearer, Stream, UnknownError, after_message, stream_of
+from clientapi.streaming.streams import ClientHearer, Stream, after_message, stream_of
 from items import actions as items
 from items.conversations.conversations import hide_conversation
 from items.filters import filters
@@ -252,7 +253,7 @@ class TestStreams:
         "wrong", [7, [], {}, {"type": "x"}, {"type": "subscribe", "stream": "no"}, {"type": "subscribe"}]
     )
     def test_what_a_client_says_may_be_anything(self, wrong: Any) -> None:
-        with pytest.raises(UnknownError):
+        with pytest.raises(ClientError):
             after_message(ClientHearer(1, (), True), wrong, ALL)
 
     def test_streams_come_and_go(self) -> None:
@@ -266,7 +267,7 @@ class TestStreams:
         full = ClientHearer(1, (), True)
         for number in range(20):
             full = after_message(full, {"type": "subscribe", "stream": "hashtag", "tag": f"t{number}"}, ALL)
-        with pytest.raises(UnknownError):
+        with pytest.raises(ClientError):
             after_message(full, {"type": "subscribe", "stream": "user"}, ALL)
 
 

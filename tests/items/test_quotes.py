@@ -26,7 +26,7 @@ from items.filters.filters import create
 from items.hydrate import hydrate
 from items.idempotency import IdempotencyConflictError
 from items.models import LISTED, Item, ItemCounts, Visibility
-from items.profiles.profile import visible_item
+from items.profiles.profile import find_item
 from items.quotes import NotQuotableError, quotes_page
 from notifications.feed import notifications_page
 from relations.actions import block, follow, mute, unblock, unmute
@@ -46,7 +46,7 @@ def quote(sender: User, item: Item, text: str = "my words", **fields: Any) -> It
 
 
 def inside(item: Item, reader: Any) -> Quote:
-    shown = visible_item(item.pk, reader)
+    shown = find_item(item.pk, reader)
     assert shown is not None
     assert shown.quote is not None
     return shown.quote
@@ -255,7 +255,7 @@ def test_blocks_and_mutes_hide_what_is_quoted(ann: User, bob: User, carol: User)
 def test_whoever_blocks_a_quoter_is_shown_in_their_quotes_no_more(ann: User, bob: User, carol: User) -> None:
     quoting = quote(bob, say(ann))
     block(blocker=ann, blocked=bob)
-    assert visible_item(quoting.pk, ann) is None
+    assert find_item(quoting.pk, ann) is None
     assert [state(quoting, one) for one in (bob, carol, AnonymousUser())] == ["unauthorized"] * 3
 
 

@@ -14,7 +14,7 @@ from accounts.joining import actions as joining
 from accounts.models import User
 from live import actions as live
 from live.feed import live_page
-from live.hydrate import sessions_of, visible_session
+from live.hydrate import find_session, sessions_of
 from live.models import Host, LiveSession, Review, State
 from moderation import actions, export, reports
 from moderation.models import Case, CaseSource, CaseState, Decision, Report, SenderKind, SenderRule, WordRule
@@ -45,7 +45,7 @@ def edit(session: LiveSession, **changes: Any) -> LiveSession:
 
 
 def sees(reader: User | AnonymousUser, session: LiveSession) -> bool:
-    return visible_session(session.pk, reader) is not None
+    return find_session(session.pk, reader) is not None
 
 
 def held(session: LiveSession) -> bool:

@@ -72,7 +72,8 @@ def test_another_members_lists_are_not_there(owner: User, friend: User) -> None:
     ):
         with pytest.raises(List.DoesNotExist):
             act()
-    assert lists.list_of(friend, made.pk) is None
+    with pytest.raises(List.DoesNotExist):
+        lists.own_list(friend, made.pk)
     assert lists.lists_of(friend) == []
 
 

@@ -104,7 +104,7 @@ def test_the_cap_of_follows_counts_at_acceptance(ann: User, lea: User, settings:
     settings.FOLLOW_CAP = 1
     actions.follow(follower=ann, followee=lea)
     actions.follow(follower=ann, followee=UserFactory())
-    with pytest.raises(actions.FollowCapError):
+    with pytest.raises(actions.RequesterCapError):
         actions.accept(followee=lea, follower=ann)
     assert (Follow.objects.count(), FollowRequest.objects.count()) == (1, 1)
 

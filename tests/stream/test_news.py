@@ -11,7 +11,7 @@ from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions as items
 from items.models import Item, ItemTag, Status, Visibility
-from items.profiles.profile import visible_item
+from items.profiles.profile import find_item
 from relations import actions as relations
 from relations import lists
 from relations.models import Block, Follow, Mute
@@ -184,7 +184,7 @@ def test_an_open_page_of_an_item_hears_of_it_and_of_its_replies() -> None:
     assert names[3:] == [[], []]
     for user, told_of in zip((stranger, blocked, other), names, strict=False):
         for shown in (item, reply, secret):
-            assert any(item_id == shown.pk for _, item_id in told_of) is (visible_item(shown.pk, user) is not None)
+            assert any(item_id == shown.pk for _, item_id in told_of) is (find_item(shown.pk, user) is not None)
 
 
 def test_a_held_item_stays_on_its_senders_page() -> None:

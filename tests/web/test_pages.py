@@ -100,7 +100,7 @@ def test_an_outage_is_a_page_that_says_when_to_come_back(
     def fail(*args: Any) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(views, "user_or_404", fail)
+    monkeypatch.setattr(views, "visible_user", fail)
     response = client.get("/@reader")
     assert response.status_code == 503
     assert int(response["Retry-After"]) > 0

@@ -16,6 +16,7 @@ from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
 from tests.support.pages import PART, composed, logged_in
 from tests.support.statements import statements
+from web.refusals import MissingError
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +70,8 @@ def test_it_names_the_others(people: dict[str, User]) -> None:
     assert [card.username for card in conversations_page(people["bob"]).items[0].users] == ["ann"]
     User.objects.filter(pk=people["ann"].pk).update(is_active=False)
     assert listed(people["bob"]) == []
-    assert conversation_of(people["cid"], first.pk) is None
+    with pytest.raises(MissingError):
+        conversation_of(people["cid"], first.pk)
 
 
 def test_deleted_and_hidden_messages_give_place_to_older_ones(people: dict[str, User]) -> None:
@@ -89,8 +91,9 @@ def test_deleted_and_hidden_messages_give_place_to_older_ones(people: dict[str, 
 def test_a_conversation_that_was_put_away_is_back_with_the_next_message(people: dict[str, User]) -> None:
     ann, bob = people["ann"], people["bob"]
     first = tell(ann, "@bob hello")
-    assert hide_conversation(reader=bob, conversation_id=first.pk)
-    assert not hide_conversation(reader=people["cid"], conversation_id=first.pk)
+    hide_conversation(reader=bob, conversation_id=first.pk)
+    with pytest.raises(MissingError):
+        hide_conversation(reader=people["cid"], conversation_id=first.pk)
     assert listed(bob) == []
     assert listed(ann) == [(first.pk, first.pk, False)]
     more = say(ann, "and more", reply_to=first)
@@ -147,7 +150,7 @@ def test_an_accepted_request_is_a_conversation(people: dict[str, User]) -> None:
 def test_a_removed_request_is_back_with_the_next_message(people: dict[str, User]) -> None:
     bob, cid = people["bob"], people["cid"]
     first = tell(cid, "@bob buy this")
-    assert hide_conversation(reader=bob, conversation_id=first.pk)
+    hide_conversation(reader=bob, conversation_id=first.pk)
     assert listed(bob, requests=True) == listed(bob) == []
     more = say(cid, "please", reply_to=first)
     assert listed(bob, requests=True) == [(first.pk, more.pk, True)]

@@ -16,7 +16,7 @@ from items.filters import filters
 from items.filters.filters import FilterRule, Filters, apply_filters, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
-from items.profiles.profile import profile_page, replies_page, visible_item
+from items.profiles.profile import find_item, profile_page, replies_page
 from items.search.query import parse
 from items.search.search import search_items
 from items.text import ARTICLE_LENGTH
@@ -159,7 +159,7 @@ def say_all(reader: User, author: User) -> Callable[[], Any]:
             say(author, text, reply_to=thread)
         made = lists.create(owner=reader, title="a list")
         lists.add(owner=reader, list_id=made.pk, member=author)
-        body = visible_item(thread.pk, reader)
+        body = find_item(thread.pk, reader)
         assert body
 
         def fresh() -> User:
@@ -263,7 +263,7 @@ def test_a_filter_applies_where_it_is_wanted(reader: User) -> None:
         pages = {
             "home": home_page(fresh).items[0],
             "account": profile_page(author, fresh).items[0],
-            "thread": replies_page(visible_item(post.pk, fresh), fresh).items[0],
+            "thread": replies_page(find_item(post.pk, fresh), fresh).items[0],
             "public": search_items(parse("zebra"), fresh, last_id=None, limit=20).items[-1],
         }
         assert {name for name, item in pages.items() if item.filtered} == set(shown.split()), contexts

@@ -9,7 +9,7 @@ from accounts.models import User
 from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
-from items.profiles.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.profile import find_item, item_count, profile_page, replies_page
 from relations import actions as relations
 from storage import connections
 from tests.support.answers import whole
@@ -377,7 +377,7 @@ def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str)
         for reader in readers:
             visible = Item.objects.visible_to(reader)
             seen = visible.filter(pk=item.pk).exists()
-            assert (visible_item(item.pk, reader) is not None) == seen
+            assert (find_item(item.pk, reader) is not None) == seen
             listed = seen and visibility != Visibility.MENTIONED
             assert len(profile_page(sender, reader).items) == listed
             assert item_count(sender, reader) == (listed and status == Status.PUBLISHED)
