@@ -39,7 +39,6 @@ GROUPS = (
             "played": "played:run",
         },
     ),
-    ("live:Hosts", {"live": "live:run"}),
     ("growth:Followers", {"growth_followers": "growth:followers", "big_v": "growth:big_v"}),
     ("growth:Growing", {"growth_items": "growth:items"}),
     ("discover:RealData", {"discover_quality": "discover:quality"}),

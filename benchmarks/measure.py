@@ -70,11 +70,6 @@ class Size:
     played_users: int = 2_000
     """Users whose plays are merged together."""
     played_rounds: int = 40
-    live_hosts: int = 2_000
-    live_sessions: int = 50
-    """Live sessions of each host."""
-    live_followed: tuple[int, ...] = (10, 100, 2_000)
-    live_rounds: int = 200
     lane_followers: int = 5_000
     lane_posts: int = 20
     lane_chores: int = 10
@@ -124,10 +119,6 @@ QUICK = Size(
     impression_rounds=2,
     played_users=50,
     played_rounds=2,
-    live_hosts=60,
-    live_sessions=30,
-    live_followed=(10, 60),
-    live_rounds=2,
     lane_followers=50,
     lane_posts=2,
     lane_chores=1,
