@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import User
 from accounts.proofs import EndedError
-from web.pages import PageRequest, View, next_page, wants_part
+from web.pages import FORM_METHODS, PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")
 
@@ -39,6 +40,21 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
         return redirect(_login_url(request.get_full_path() if request.method == "GET" else next_page(request)))
 
     return guard
+
+
+def member_page(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
+    """Decorate a page for signed-in users that changes nothing."""
+    return require_safe(signed_in(view))
+
+
+def member_act(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
+    """Decorate the target of a signed-in user's form or button."""
+    return require_POST(signed_in(view))
+
+
+def member_form(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
+    """Decorate a page with a form that signed-in users send to the page itself."""
+    return require_http_methods(FORM_METHODS)(signed_in(view))
 
 
 class ReaderMiddleware:

@@ -7,21 +7,20 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.http import OAuth2ResponseRedirect
 from oauth2_provider.models import AccessToken
 from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts import addresses, proofs
-from accounts.access import signed_in
+from accounts.access import member_form
 from accounts.models import User
 from accounts.signing_in.sign_in import request_origin
 from accounts.signing_in_models import SCOPES_LENGTH, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.actions import ADDRESS_LENGTH, OUT_OF_BAND
 from web.headers import policy
-from web.pages import FORM_METHODS, PageRequest, keeps_opener, limited, show
+from web.pages import PageRequest, keeps_opener, show
 
 REFUSED = 400
 ASKED = {
@@ -42,9 +41,7 @@ READING = ("read", "profile", "push")
 
 @keeps_opener
 @never_cache
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
     """Ask the user whether to allow an app, and act on the answer.
 

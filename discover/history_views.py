@@ -7,10 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_page
 from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
@@ -20,7 +19,7 @@ from items.finding import item_row
 from items.pages.cards import Cards
 from items.profiles.profile import find_item
 from storage.connections import FeedsUnavailableError
-from web.pages import PageRequest, limited, redirect_next, show, wants_part
+from web.pages import PageRequest, redirect_next, show, wants_part
 from web.rest import position
 
 
@@ -43,8 +42,7 @@ VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "
 """The history's buttons. Each returns a sentence for the reader."""
 
 
-@require_safe
-@signed_in
+@member_page
 def history(request: PageRequest, reader: User) -> HttpResponse:
     """The items that the reader opened recently."""
     last_id = position(request)
@@ -64,8 +62,7 @@ def _viewed(request: PageRequest, reader: User, last_id: int | None = None) -> d
     }
 
 
-@require_safe
-@signed_in
+@member_page
 def unwanted(request: PageRequest, reader: User) -> HttpResponse:
     """The items that the reader does not want."""
     last_id = position(request)
@@ -80,9 +77,7 @@ def unwanted(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "discover/unwanted.html", context, part="items/_more.html")
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
     """Pause, resume or clear the history."""
     problem = ""
@@ -100,9 +95,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
 
 
 # --- Not interested --------------------------------------------------------------------------------------
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Never recommend an item again. A line with an undo button replaces its card."""
     item = item_row(item_id, reader)
@@ -113,9 +106,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
     return redirect_next(request, "unwanted")
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Undo `not_interested`. The card comes back."""
     item = actions.undo_act(

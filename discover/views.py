@@ -20,10 +20,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods
 from django_htmx.http import reswap, trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_form
 from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
@@ -48,8 +47,7 @@ def new_walk() -> str:
     return secrets.token_urlsafe(16)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@signed_in
+@member_form
 def discover(request: PageRequest, reader: User) -> HttpResponse:
     """The Discover tab. POST asks for a page of a walk, GET also for the browser's current one.
 

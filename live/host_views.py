@@ -11,9 +11,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_form, member_page
 from accounts.models import User
 from live import actions, covers, hosting
 from live.actions import WrongStateError
@@ -23,7 +22,7 @@ from live.models import LiveSession, Review, State
 from live.views import answer_card, poll_context, wrong_state_message
 from media.offering import reports_blocked_media
 from storage import ids
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
+from web.pages import INVALID, PageRequest, limited, next_page, show
 from web.rest import PAGE, position
 from web.uploads import one_medium, takes_files
 
@@ -76,8 +75,7 @@ STEPS = {
 }
 
 
-@require_safe
-@signed_in
+@member_page
 def own_sessions(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's sessions: live and planned first."""
     last_id = position(request)
@@ -88,10 +86,9 @@ def own_sessions(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "live/own.html", context | poll_context(), part="live/_more.html")
 
 
-@signed_in
+@member_form
 @limited("live")
 @takes_files(one_medium)
-@require_http_methods(FORM_METHODS)
 def plan(request: PageRequest, reader: User) -> HttpResponse:
     """Plan a session."""
     now = timezone.now()
@@ -140,10 +137,9 @@ def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession
     return same.first() or actions.create(host=host, now=now, **fields)
 
 
-@signed_in
+@member_form
 @limited("live")
 @takes_files(one_medium)
-@require_http_methods(FORM_METHODS)
 def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Change your own session."""
     session, now = own_session(session_id, reader), timezone.now()
@@ -172,9 +168,8 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
+@member_form
 @limited("live")
-@require_http_methods(FORM_METHODS)
 def apply_host_action(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
     """Start, end, cancel or remove. Repeating counts as done."""
     step = STEPS.get(verb)

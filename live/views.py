@@ -14,10 +14,10 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 from django_htmx.http import retarget, trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_page
 from accounts.models import User
 from live import actions, hosting
 from live.actions import WrongStateError
@@ -30,7 +30,7 @@ from live.walk import LivePage
 from relations.suggestions import suggestions
 from relations.visibility import profile_relation
 from storage import ids
-from web.pages import INVALID, PageRequest, limited, redirect_next, show, wants_part
+from web.pages import INVALID, PageRequest, redirect_next, show, wants_part
 from web.rest import PAGE, limit, parse_id, position, single_parameter
 
 LOOKS = ("card", "whole", "own", "strip")
@@ -41,8 +41,7 @@ BEFORE = timedelta(seconds=5)
 
 
 # --- The feed --------------------------------------------------------------------------------------------
-@require_safe
-@signed_in
+@member_page
 def live(request: PageRequest, reader: User) -> HttpResponse:
     """The feed. An expired walk starts again with a notice."""
     now = timezone.now()
@@ -188,9 +187,7 @@ def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict
     return context
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Add a reminder. Repeating changes nothing."""
     visible_session(session_id, reader)
@@ -201,9 +198,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     return answer_card(request, reader, session_id, notice=_("We'll notify you when it starts."))
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def forget_reminder(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Remove the reminder. Repeating changes nothing."""
     gone = session_id <= ids.MAX_ID and actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))

@@ -1,9 +1,8 @@
 from django.http import Http404, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from accounts import review
-from accounts.access import signed_in
+from accounts.access import member_form
 from accounts.models import User
 from items.finding import item_row
 from items.hydrate import hydrate
@@ -11,12 +10,11 @@ from items.pages.cards import Cards
 from moderation import reports
 from moderation.forms import ReportForm
 from relations.visibility import visible_user
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
+from web.pages import INVALID, PageRequest, limited, next_page, show
 
 
-@signed_in
+@member_form
 @limited("report")
-@require_http_methods(FORM_METHODS)
 def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Report an item, or a repost's original."""
     item = item_row(item_id, reader)
@@ -40,9 +38,8 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
+@member_form
 @limited("report")
-@require_http_methods(FORM_METHODS)
 def report_session(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Report a live session."""
     session = review.sessions.seen(session_id, reader)
@@ -66,9 +63,8 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
     return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
+@member_form
 @limited("report")
-@require_http_methods(FORM_METHODS)
 def report_account(request: PageRequest, reader: User, username: str) -> HttpResponse:
     account = visible_user(username, reader)
     form = ReportForm(request.POST if request.method == "POST" else None)

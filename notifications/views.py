@@ -3,10 +3,9 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_form, member_page
 from accounts.models import User
 from notifications import actions
 from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
@@ -14,12 +13,11 @@ from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
 from relations.people import WAITING_CAP, waiting_requests
-from web.pages import INVALID, PageRequest, is_prefetch, limited, show, wants_part
+from web.pages import INVALID, PageRequest, is_prefetch, show, wants_part
 from web.rest import position
 
 
-@require_safe
-@signed_in
+@member_page
 def all_notifications(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's notifications. The first page marks all as read."""
     last_id = position(request)
@@ -29,8 +27,7 @@ def all_notifications(request: PageRequest, reader: User) -> HttpResponse:
     return _show(request, reader, page, "everything")
 
 
-@require_safe
-@signed_in
+@member_page
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
     """Only replies and mentions. Marks nothing as read."""
     page = notifications_page(reader, last_id=position(request), conversations=True)
@@ -51,15 +48,13 @@ def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) 
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
 
 
-@require_safe
-@signed_in
+@member_page
 def badge(request: PageRequest, reader: User) -> HttpResponse:
     """The unread count, for navigation."""
     return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
 
 
-@require_safe
-@signed_in
+@member_page
 def news(request: PageRequest, reader: User) -> HttpResponse:
     """The number of new entries. 204 if the page `shows` it."""
     since_id = position(request, "since_id") or 0
@@ -79,9 +74,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     return response
 
 
-@signed_in
-@limited("write")
-@require_http_methods(["GET", "HEAD", "POST"])
+@member_form
 def kinds(request: PageRequest, reader: User) -> HttpResponse:
     """Choose the kinds of notifications."""
     silenced = Silenced.objects.filter(user=reader).values_list("kinds", flat=True).first() or []

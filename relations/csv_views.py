@@ -5,15 +5,14 @@ from urllib.parse import urlsplit
 
 from django.http import FileResponse, Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_form, member_page
 from accounts.models import User
 from relations import csv_files, importing
 from relations.csv_files import CsvError, CsvKind
 from relations.forms import ImportForm
 from relations.models import CsvImport
-from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.pages import INVALID, PageRequest, show, wants_part
 from web.rest import MAX_POSITION
 from web.uploads import ROOM_BYTES, takes_files
 
@@ -29,10 +28,8 @@ def _host(request: PageRequest) -> str:
     return urlsplit(f"//{request.get_host()}").hostname or ""
 
 
-@signed_in
-@limited("write")
+@member_form
 @takes_files(lambda: csv_files.BYTES + ROOM_BYTES)
-@require_http_methods(["GET", "HEAD", "POST"])
 def lists(request: PageRequest, reader: User) -> HttpResponse:
     """Import a file, and see the last imports."""
     form = ImportForm(request.POST or None, request.FILES or None)
@@ -65,9 +62,7 @@ def _start_import(request: PageRequest, reader: User, form: ImportForm) -> bool:
     return not form.errors
 
 
-@require_safe
-@signed_in
-@limited("export")
+@member_page
 def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
     """One of the reader's lists as a CSV file."""
     if kind not in set(CsvKind):
@@ -75,9 +70,7 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
     return _csv_download(f"{kind}.csv", lambda file: csv_files.write(reader, CsvKind(kind), _host(request), file))
 
 
-@require_safe
-@signed_in
-@limited("export")
+@member_page
 def refused_rows(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
     """The rows that were not imported, for another import."""
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None

@@ -4,22 +4,19 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.models import User
 from relations import actions, lists
 from relations.forms import ListForm, MembershipForm
 from relations.models import List
 from relations.tags import followed_tags_page
 from relations.visibility import find_user, is_following, visible_user
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
+from web.pages import INVALID, PageRequest, show
 from web.rest import PAGE, position
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def own_lists(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's lists and followed hashtags."""
     form = ListForm(request.POST or None)
@@ -41,9 +38,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "relations/lists.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """A list's title, option and members."""
     listed = lists.own_list(reader, list_id)
@@ -62,9 +57,7 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     return show(request, "relations/list_edit.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Delete a list. Members stay followed."""
     listed = lists.own_list(reader, list_id)
@@ -75,9 +68,7 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
     return redirect("lists")
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Add a followee to a list."""
     listed, username = lists.own_list(reader, list_id), request.POST.get("username", "").strip().removeprefix("@")
@@ -93,9 +84,7 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
     return redirect("list-edit", listed.id)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Remove a member, who stays followed."""
     listed, username = lists.own_list(reader, list_id), request.POST.get("username", "")
@@ -104,9 +93,7 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
     return redirect("list-edit", listed.id)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Choose the reader's lists that contain a followee."""
     person = visible_user(username, reader)

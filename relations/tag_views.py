@@ -1,20 +1,17 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
-from accounts.access import signed_in
+from accounts.access import member_act
 from accounts.models import User
 from relations.tags import TagCapError, follow_tag, unfollow_tag
 from web.hashtags import known_tag
-from web.pages import PageRequest, limited, redirect_next
+from web.pages import PageRequest, redirect_next
 
 VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> HttpResponse:
     """Follow or unfollow a hashtag."""
     tag = known_tag(name)

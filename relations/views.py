@@ -7,17 +7,17 @@ from django.http import Http404, HttpResponse, HttpResponseNotAllowed
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 from django_htmx.http import trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_form, member_page
 from accounts.models import User
 from relations import actions
 from relations.forms import MuteForm
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import find_user, followed_among, profile_relation, visible_user
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, wants_part
+from web.pages import INVALID, PageRequest, next_page, redirect_next, show, wants_part
 from web.rest import PAGE, position
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
@@ -53,9 +53,7 @@ TURNED_AWAY = {
 """Messages after a choice in a card's menu."""
 
 
-@require_http_methods(FORM_METHODS)
-@signed_in
-@limited("write")
+@member_form
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
     """Begin or end a relation, even to a user no longer visible. Without JavaScript a page asks before a block."""
     if request.method != "POST":
@@ -144,30 +142,25 @@ def _decision_response(request: PageRequest, reader: User, person: User, verb: s
     return redirect_next(request, "followers", reader.username)
 
 
-@require_safe
-@signed_in
+@member_page
 def requests(request: PageRequest, reader: User) -> HttpResponse:
     """Users who ask to follow the reader."""
     return _people(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
 
 
-@require_safe
-@signed_in
+@member_page
 def mutes(request: PageRequest, reader: User) -> HttpResponse:
     """Users whom the reader mutes, newest first."""
     return _people(request, reader, MUTES, _("Muted"), template="relations/turned_away.html")
 
 
-@require_safe
-@signed_in
+@member_page
 def blocks(request: PageRequest, reader: User) -> HttpResponse:
     """Users whom the reader blocks, newest first."""
     return _people(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
 
 
-@signed_in
-@limited("write")
-@require_http_methods(["GET", "HEAD", "POST"])
+@member_form
 def mute_with_options(request: PageRequest, reader: User, username: str) -> HttpResponse:
     """Mute with options."""
     person = visible_user(username, reader)

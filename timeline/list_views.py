@@ -1,9 +1,8 @@
 from django.conf import settings
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_page
 from accounts.models import User
 from relations.lists import own_list
 from timeline.late import arrivals, with_late
@@ -15,8 +14,7 @@ from web.pages import PageRequest, show
 from web.rest import PAGE, position
 
 
-@require_safe
-@signed_in
+@member_page
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """A list's posts, newest first."""
     listed, last_id, late = own_list(reader, list_id), position(request), position(request, "late")
@@ -35,8 +33,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     return show(request, "timeline/list.html", context, part=part)
 
 
-@require_safe
-@signed_in
+@member_page
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """The number of new posts in a list, with late arrivals. 204 if the page already `shows` it."""
     listed, since_id, at = own_list(reader, list_id), position(request, "since_id"), position(request, "at")

@@ -8,9 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form, member_page
 from accounts.actions import edit_profile
 from accounts.models import User
 from items.hydrate import hydrate
@@ -26,15 +25,14 @@ from timeline.position import forget_position, offer_of, reading_state, save_pos
 from timeline.senders import Scope
 from timeline.welcome import PEOPLE, people_for
 from web.hashtags import canonical_tag
-from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.pages import INVALID, PageRequest, show, wants_part
 from web.rest import PAGE, parse_id, position
 
 FOUND = 20
 """Users that the page of people suggests."""
 
 
-@require_safe
-@signed_in
+@member_page
 def home(request: PageRequest, reader: User) -> HttpResponse:
     """The home page, newest posts first. htmx asks for the next page by `last_id`.
 
@@ -94,9 +92,7 @@ def _proposal_count(reader: User) -> int:
 
 
 # --- First steps -----------------------------------------------------------------------------------------
-@signed_in
-@limited("write")
-@require_http_methods(["GET", "HEAD", "POST"])
+@member_form
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
     """A new member's first page."""
     tags = active_tags(reader)
@@ -112,8 +108,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "timeline/welcome.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
-@require_safe
-@signed_in
+@member_page
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
     """Propose people to follow, by the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
@@ -121,15 +116,13 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "timeline/welcome_people.html", {"people": people})
 
 
-@require_safe
-@signed_in
+@member_page
 def find_people(request: PageRequest, reader: User) -> HttpResponse:
     """Propose people to follow, with a search box."""
     return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
-@require_safe
-@signed_in
+@member_page
 def news(request: PageRequest, reader: User) -> HttpResponse:
     """The number of new posts and late arrivals. 204 if the page already `shows` it."""
     since_id, at = position(request, "since_id"), position(request, "at")
@@ -149,9 +142,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "timeline/_news.html", context)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def update_position(request: PageRequest, reader: User) -> HttpResponse:
     """Save the position (`item_id`), or stop offering it (`forget`)."""
     if "forget" in request.POST:

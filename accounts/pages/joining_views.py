@@ -8,11 +8,11 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.about.models import SignUp
 from accounts.about.site import current
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.joining import actions as joining
 from accounts.joining import first_admin, invitations
 from accounts.models import User
@@ -20,7 +20,7 @@ from accounts.pages.forms import InvitationForm, JoinForm, SignUpForm
 from accounts.pages.views import add_errors
 from accounts.signing_in import guard
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, next_page, redirect_next, show, too_many
 
 FORBIDDEN = 403
 GONE = 410
@@ -129,9 +129,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
 
 
 @never_cache
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def invite(request: PageRequest, reader: User) -> HttpResponse:
     """One's invitations, and a form for another."""
     if not invitations.may_invite(reader):
@@ -160,9 +158,7 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "accounts/invitations.html", context, status=INVALID if form.errors else 200)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) -> HttpResponse:
     """Revoke one's own invitation."""
     if invitations.revoke(invitation_id=invitation_id, user=reader):

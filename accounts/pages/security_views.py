@@ -12,17 +12,16 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from qrcode.image.svg import SvgPathImage
 
 from accounts import actions, addresses
-from accounts.access import READER_FIELD, signed_in
+from accounts.access import READER_FIELD, member_act, member_form, member_page
 from accounts.models import User
 from accounts.pages.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
 from accounts.pages.signing_in_views import parse_passkey_answer
 from accounts.signing_in import places, second_factors, sign_in, step_up
 from accounts.signing_in.second_factors import Type
-from web.pages import FORM_METHODS, INVALID, PageRequest, is_local, limited, next_page, redirect_next, show, too_many
+from web.pages import INVALID, PageRequest, is_local, limited, next_page, redirect_next, show, too_many
 
 APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 
@@ -30,9 +29,8 @@ APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 # --- Proving who one is ----------------------------------------------------------------------------------
 @sensitive_post_parameters("password", "code")
 @never_cache
-@signed_in
+@member_form
 @limited("password")
-@require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
     """Ask for password and second factor, then send a waiting POST."""
     has_factor = second_factors.is_set(reader)
@@ -59,18 +57,16 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_act
 @limited("password")
-@require_POST
 def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
     """Challenge for the reader's passkeys."""
     return JsonResponse(second_factors.passkey_options(user=reader, session=request.session))
 
 
 @never_cache
-@signed_in
+@member_act
 @limited("password")
-@require_POST
 def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     """Prove one's identity by passkey."""
     try:
@@ -106,8 +102,7 @@ def _redirect_proven(request: HttpRequest) -> HttpResponseRedirect:
 
 # --- The account, and its e-mail address -----------------------------------------------------------------
 @never_cache
-@signed_in
-@require_safe
+@member_page
 def account(request: PageRequest, reader: User) -> HttpResponse:
     """Show log-in data and the account's deletion."""
     context = {"proven": addresses.confirmed_address(reader), "waiting": addresses.unconfirmed_address(reader)}
@@ -115,10 +110,9 @@ def account(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_form
 @step_up.proof_required_to_post
 @limited("email")
-@require_http_methods(FORM_METHODS)
 def email(request: PageRequest, reader: User) -> HttpResponse:
     """Add or change the e-mail address."""
     form = AddressForm(request.POST or None)
@@ -136,9 +130,8 @@ def email(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_act
 @limited("email")
-@require_POST
 def email_code(request: PageRequest, reader: User) -> HttpResponse:
     """Confirm the address by code."""
     form = AddressCodeForm(request.POST)
@@ -153,10 +146,9 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
     return _email(request, reader, AddressForm(), form)
 
 
-@signed_in
+@member_act
 @step_up.proof_required_to_post
 @limited("email")
-@require_POST
 def email_again(request: PageRequest, reader: User) -> HttpResponse:
     """Send the confirmation letter again."""
     if addresses.send_again(user=reader):
@@ -164,10 +156,9 @@ def email_again(request: PageRequest, reader: User) -> HttpResponse:
     return redirect("settings-email")
 
 
-@signed_in
+@member_act
 @step_up.proof_required_to_post
 @limited("email")
-@require_POST
 def email_remove(request: PageRequest, reader: User) -> HttpResponse:
     """Remove the address."""
     try:
@@ -191,8 +182,7 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
 
 # --- Where one is signed in ------------------------------------------------------------------------------
 @never_cache
-@signed_in
-@require_safe
+@member_page
 def devices(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's sessions, API tokens and apps."""
     places.record_visit(request)
@@ -204,10 +194,8 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "accounts/devices.html", context)
 
 
-@signed_in
+@member_act
 @step_up.proof_required_to_post
-@limited("write")
-@require_POST
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
     """End a session or token."""
     key = request.POST.get("key", "")
@@ -218,8 +206,7 @@ def end_device(request: PageRequest, reader: User) -> HttpResponse:
 
 # --- Second factors --------------------------------------------------------------------------------------
 @never_cache
-@signed_in
-@require_safe
+@member_page
 def factors(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's second factors."""
     rows = second_factors.rows_of(reader)
@@ -233,10 +220,9 @@ def factors(request: PageRequest, reader: User) -> HttpResponse:
 
 @sensitive_post_parameters("code")
 @never_cache
-@signed_in
+@member_form
 @step_up.proof_required
 @limited("password")
-@require_http_methods(FORM_METHODS)
 def factor_app(request: PageRequest, reader: User) -> HttpResponse:
     """Set up an authenticator app by its first code."""
     secret: str = request.session.get(APP_SECRET) or pyotp.random_base32()
@@ -259,10 +245,8 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_form
 @step_up.proof_required
-@limited("write")
-@require_http_methods(FORM_METHODS)
 def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
     """Add a passkey. A script asks the browser for it."""
     form = PasskeyForm(request.POST or None)
@@ -284,19 +268,15 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_act
 @step_up.proof_required
-@limited("write")
-@require_POST
 def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
     """Options to create a passkey."""
     return JsonResponse(second_factors.new_passkey_options(user=reader, session=request.session))
 
 
-@signed_in
+@member_act
 @step_up.proof_required_to_post
-@limited("write")
-@require_POST
 def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
     """Remove an app or passkey."""
     row = request.POST.get("id", "")
@@ -306,10 +286,8 @@ def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @never_cache
-@signed_in
+@member_form
 @step_up.proof_required
-@limited("write")
-@require_http_methods(FORM_METHODS)
 def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
     """Show unused recovery codes, or make new ones."""
     if request.method == "POST":

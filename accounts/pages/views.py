@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import actions
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.avatars import TINTS, avatar_svg, banner, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
@@ -32,7 +32,6 @@ from accounts.signing_in.step_up import is_proven, proof_required_with_factor, r
 from media.actions import MediaError
 from media.files import CACHING
 from web.pages import (
-    FORM_METHODS,
     INVALID,
     PageRequest,
     limited,
@@ -68,7 +67,6 @@ class LogoutView(DjangoLogoutView):
 
 @csrf_exempt
 @require_POST
-@limited("write")
 def language(request: PageRequest) -> HttpResponse:
     """Switch the language. Without a CSRF token, so that all strangers get the same page."""
     if isinstance(request.user, User):
@@ -92,10 +90,8 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
     return response
 
 
-@signed_in
-@limited("write")
+@member_form
 @takes_files(some_media)
-@require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """The profile, the first page of the settings."""
     form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
@@ -136,9 +132,7 @@ def _save_profile(form: ProfileForm, reader: User) -> None:
                 form.add_error(FIELDS[use], said)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
     names = ("language", "time_zone", "is_indexable", "quotable_by", "takes_requests")
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": uses_shortcuts(request)}
@@ -160,10 +154,9 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 
 @sensitive_post_parameters("current", "new")
 @never_cache
-@signed_in
+@member_form
 @proof_required_with_factor
 @limited("password")
-@require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
     """Change the password."""
     form = PasswordForm(request.POST or None)
@@ -181,9 +174,7 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
     return _settings(request, "accounts/password.html", form)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     """End all other sessions and tokens."""
     user = actions.log_out_everywhere(user=reader)
@@ -194,9 +185,8 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     return response
 
 
-@signed_in
+@member_form
 @limited("export")
-@require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
     """Download one's data, after a proof that leads back: a download leaves the page open."""
     if request.method != "POST":
@@ -206,10 +196,9 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
 
 @sensitive_post_parameters("password")
 @never_cache
-@signed_in
+@member_form
 @proof_required_with_factor
 @limited("password")
-@require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User) -> HttpResponse:
     """Delete one's account."""
     form = DeleteForm(reader, request.POST or None)

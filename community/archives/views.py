@@ -1,14 +1,13 @@
 from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.models import User
 from community.archives import actions
 from community.archives.forms import SELF, ArchiveForm
 from community.archives.models import ArchiveImport
-from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.pages import INVALID, PageRequest, show, wants_part
 from web.rest import MAX_POSITION
 from web.uploads import ROOM_BYTES, takes_files
 
@@ -18,10 +17,8 @@ NOTES_SHOWN = 100
 """Left-out items shown per import."""
 
 
-@signed_in
-@limited("write")
+@member_form
 @takes_files(lambda: int(settings.ARCHIVE_BYTES) + ROOM_BYTES)
-@require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: PageRequest, reader: User) -> HttpResponse:
     """Upload an archive, and see the last imports."""
     form = ArchiveForm(request.POST or None, request.FILES or None)
@@ -59,9 +56,7 @@ def _begun(reader: User, form: ArchiveForm) -> bool:
     return not form.errors
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def stop(request: PageRequest, reader: User, import_id: int) -> HttpResponse:
     """Stop a running import. Imported posts stay."""
     if import_id > MAX_POSITION or not ArchiveImport.objects.filter(user=reader, pk=import_id).exists():

@@ -3,25 +3,22 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_page
 from accounts.models import User
 from items.conversations.conversations import accept, conversation_of, conversations_page, hide_conversation
 from items.profiles.profile import find_item
-from web.pages import PageRequest, limited, redirect_next, show
+from web.pages import PageRequest, redirect_next, show
 from web.rest import position
 
 
-@require_safe
-@signed_in
+@member_page
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's conversations, newest first."""
     return _show(request, reader, requests=False)
 
 
-@require_safe
-@signed_in
+@member_page
 def requests(request: PageRequest, reader: User) -> HttpResponse:
     """Private mentions from strangers."""
     return _show(request, reader, requests=True)
@@ -34,8 +31,7 @@ def _show(request: PageRequest, reader: User, *, requests: bool) -> HttpResponse
     return show(request, "items/conversations.html", context, part="items/_more_conversations.html")
 
 
-@require_safe
-@signed_in
+@member_page
 def conversation(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Redirect to a conversation's first message, or to the newest."""
     found = conversation_of(reader, conversation_id)
@@ -43,9 +39,7 @@ def conversation(request: PageRequest, reader: User, conversation_id: int) -> Ht
     return redirect(reverse("item", args=[begins.id if begins else found.last_item.id]))
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def accept_request(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Make a request a conversation, and go to it."""
     conversation_of(reader, conversation_id)
@@ -54,9 +48,7 @@ def accept_request(request: PageRequest, reader: User, conversation_id: int) -> 
     return redirect("conversation", conversation_id)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Remove a conversation or a request."""
     hide_conversation(reader=reader, conversation_id=conversation_id)

@@ -2,20 +2,17 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.models import User
 from items.filters import filters
 from items.filters.filters import own_filter
 from items.models import Context
 from items.pages.forms import FilterForm
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
+from web.pages import INVALID, PageRequest, show
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def own_filters(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's filters."""
     form = FilterForm(request.POST if request.method == "POST" else None)
@@ -31,9 +28,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "items/filters.html", context, status=INVALID if form.errors else 200)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
     listed = own_filter(reader, filter_id)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
@@ -49,9 +44,7 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
     return show(request, "items/filter_edit.html", context, status=INVALID if form.errors else 200)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
     listed = own_filter(reader, filter_id)
     filters.delete(owner=reader, filter_id=listed.id)

@@ -1,18 +1,15 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
-from accounts.access import signed_in
+from accounts.access import member_act
 from accounts.models import User
 from items.finding import own_item
 from items.profiles import pins
-from web.pages import PageRequest, limited, redirect_next
+from web.pages import PageRequest, redirect_next
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Pin one's own public post."""
     item = own_item(item_id, reader)
@@ -27,9 +24,7 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return redirect_next(request, "profile", reader.username)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unpin a post."""
     pins.unpin(item_id=own_item(item_id, reader).pk)

@@ -1,21 +1,18 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_page
 from accounts.models import User
 from items import polls
 from items.finding import item_row
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from items.pages.forms import ItemForm
-from web.pages import PageRequest, limited, redirect_next, show, wants_part
+from web.pages import PageRequest, redirect_next, show, wants_part
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Vote in a poll. An open page gets the poll as it is then."""
     item = item_row(item_id, reader)
@@ -41,8 +38,7 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return show(request, "items/_voted.html", {"poll": content.poll, "problem": problem})
 
 
-@require_safe
-@signed_in
+@member_page
 def poll_form(request: PageRequest, reader: User) -> HttpResponse:
     """What a composer needs when a poll is begun."""
     return show(request, "items/_poll_fields.html", {"form": ItemForm.fresh()})

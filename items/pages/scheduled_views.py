@@ -5,10 +5,9 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_page
 from accounts.locale import LOCAL
 from accounts.models import User
 from items import scheduling
@@ -20,14 +19,13 @@ from items.pages.reading import full_time
 from items.profiles.profile import find_item
 from items.quotes import NotQuotableError
 from items.text import ContentError, poll_end
-from web.pages import PageRequest, limited, next_page, redirect_to, show
+from web.pages import PageRequest, next_page, redirect_to, show
 
 OF_COMPOSER = frozenset({"text", "media", "warning", "sensitive", "poll"})
 """The parts of the content that the composer shows. Apps may send others, which stay."""
 
 
-@require_safe
-@signed_in
+@member_page
 def scheduled(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's scheduled posts, the next first."""
     posts = scheduling.scheduled_of(reader)
@@ -49,8 +47,7 @@ def scheduled(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "items/scheduled.html", context)
 
 
-@require_safe
-@signed_in
+@member_page
 def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """The composer with a scheduled post."""
     post = scheduling.own_post(reader, post_id)
@@ -71,9 +68,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     return show(request, "items/publish.html", context)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """Delete a scheduled post."""
     post = scheduling.own_post(reader, post_id)

@@ -6,7 +6,7 @@ from django.shortcuts import redirect
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from accounts.access import signed_in
+from accounts.access import member_page
 from accounts.models import User
 from items.completing import completions
 from items.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
@@ -58,16 +58,14 @@ def tag(request: PageRequest, name: str) -> OpenPage:
     return OpenPage(show(request, "items/tag.html", context, part="items/_more.html"), page.items)
 
 
-@require_safe
-@signed_in
+@member_page
 def complete(request: PageRequest, reader: User) -> HttpResponse:
     """Completions, for complete.js."""
     found = completions(_search_query(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 
 
-@require_safe
-@signed_in
+@member_page
 def emoji(request: PageRequest, reader: User) -> HttpResponse:
     """Emoji with a name, or of a group, for the picker."""
     asked, group = _search_query(request), request.GET.get("group", "")

@@ -9,10 +9,10 @@ from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_safe
 from django_htmx.http import reswap, trigger_client_event
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form, member_page
 from accounts.models import User
 from items import actions, idempotency
 from items.attachments import attachments
@@ -47,7 +47,6 @@ from media.attaching import unused_media
 from media.objects import object_from_row
 from relations.visibility import profile_relation, visible_user
 from web.pages import (
-    FORM_METHODS,
     INVALID,
     LOCAL_ADDRESS,
     PageRequest,
@@ -146,8 +145,7 @@ def _ids(senders: Mapping[str, Sender]) -> list[int]:
     return [int(sender.id) for sender in senders.values()]
 
 
-@require_safe
-@signed_in
+@member_page
 def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """The menu of a card; without JavaScript a page."""
     entry = visible_item(item_id, reader)
@@ -198,10 +196,9 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
-@signed_in
+@member_form
 @limited("publish")
 @takes_files(some_media)
-@require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
     """Publish a post or a reply."""
     if request.method != "POST":
@@ -281,15 +278,13 @@ def _published(reader: User, form: ItemForm) -> Item | None:
     return None
 
 
-@require_safe
-@signed_in
+@member_page
 def media_form(request: PageRequest, reader: User) -> HttpResponse:
     """The picture fields of a composer."""
     return show(request, "items/_media.html", {"form": ItemForm.fresh()})
 
 
-@require_safe
-@signed_in
+@member_page
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
     """The pictures of a draft (`ids=1,2`) that can still be published, as JSON: id to captions address or null."""
     ids = named_ids(request, "ids", PICTURES_AN_ITEM)
@@ -358,9 +353,7 @@ def _reply_address(reply: Item, reader: User) -> str:
 
 # --- Liking and reposting --------------------------------------------------------------------------------
 def _act_view(do: Callable[..., object]) -> View[[int]]:
-    @require_POST
-    @signed_in
-    @limited("write")
+    @member_act
     def act(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         item = item_row(item_id, reader)
         do(user=reader, item=item)
@@ -370,9 +363,7 @@ def _act_view(do: Callable[..., object]) -> View[[int]]:
 
 
 def _undo_view(undo: Callable[..., bool]) -> View[[int]]:
-    @require_POST
-    @signed_in
-    @limited("write")
+    @member_act
     def take_back(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         item = actions.undo_act(user=reader, item_id=item_id, undo=lambda item: undo(user=reader, item=item))
         return _show_acts(request, item, reader)
@@ -384,8 +375,7 @@ like, unlike = _act_view(actions.like), _undo_view(actions.unlike)
 bookmark, remove_bookmark = _act_view(actions.bookmark), _undo_view(actions.remove_bookmark)
 
 
-@require_POST
-@signed_in
+@member_act
 @limited("publish")
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Repost an item to one's own followers."""
@@ -394,9 +384,7 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return _show_acts(request, item, reader)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own repost."""
     item = actions.undo_act(
@@ -405,9 +393,7 @@ def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpRespons
     return _show_acts(request, item, reader)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Mute the thread of an item."""
     item = item_row(item_id, reader)
@@ -416,9 +402,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return redirect_next(request, "item", item.repost_of_id or item.pk)
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
     actions.undo_act(user=reader, item_id=item_id, undo=lambda item: unmute_thread(user=reader, item=item))
@@ -426,8 +410,7 @@ def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return redirect_next(request, "home")
 
 
-@require_safe
-@signed_in
+@member_page
 def saved_items(request: PageRequest, reader: User, kept: SavedKind) -> HttpResponse:
     """What the reader bookmarked or likes, newest first."""
     last_id = position(request)
@@ -465,9 +448,7 @@ def quotes(request: PageRequest, item_id: int) -> HttpResponse:
     return show(request, "items/quotes.html", context, part="items/_more.html")
 
 
-@require_POST
-@signed_in
-@limited("write")
+@member_act
 def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Stop a quote from showing one's own item."""
     quote = quote_of_own(item_id, reader)
@@ -493,9 +474,7 @@ def _edit(own: Item, form: EditForm) -> Item:
     return own
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Edit one's own item."""
     own = own_item(item_id, reader)
@@ -529,9 +508,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     return show(request, "items/edit.html", context, part="items/_edit.html", status=status)
 
 
-@signed_in
-@limited("write")
-@require_http_methods(FORM_METHODS)
+@member_form
 def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own item. Without JavaScript this page asks first."""
     if request.method != "POST":

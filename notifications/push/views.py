@@ -5,10 +5,9 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 from oauth2_provider.models import AccessToken
 
-from accounts.access import signed_in
+from accounts.access import member_act, member_form
 from accounts.models import User
 from accounts.signing_in.places import device_name
 from accounts.signing_in_models import OWN_APP
@@ -30,8 +29,7 @@ class PushDevice(NamedTuple):
     form: DeviceForm
 
 
-@signed_in
-@limited("write")
+@member_form
 def push(request: PageRequest, reader: User) -> HttpResponse:
     """The devices and quiet hours."""
     row = QuietHours.objects.filter(user=reader).first()
@@ -71,9 +69,7 @@ def _devices(reader: User, session_key: str | None) -> Sequence[PushDevice]:
     return sorted(found, key=lambda device: not device.is_here)
 
 
-@signed_in
-@limited("write")
-@require_POST
+@member_act
 def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Save what is pushed to a device."""
     form = DeviceForm(request.POST)
@@ -84,18 +80,15 @@ def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResp
     return _redirect_saved(request)
 
 
-@signed_in
-@limited("write")
-@require_POST
+@member_act
 def remove(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Push nothing to a device any more."""
     actions.unsubscribe(user=reader, subscription_id=subscription_id)
     return _redirect_saved(request)
 
 
-@signed_in
+@member_act
 @limited("push_test")
-@require_POST
 def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Send a test to a device. The page says why not."""
     if not PushSubscription.objects.filter(user=reader, pk=subscription_id).exists():
