@@ -1,4 +1,7 @@
-from django.http import Http404, HttpResponse
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponse
 from django.urls import reverse
 
 from accounts import review
@@ -11,6 +14,7 @@ from moderation import reports
 from moderation.forms import ReportForm
 from relations.visibility import visible_user
 from web.pages import INVALID, PageRequest, limited, next_page, show
+from web.refusals import MissingError
 
 
 @member_form
@@ -19,23 +23,8 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Report an item, or a repost's original."""
     item = item_row(item_id, reader)
     shown = hydrate([item.repost_of_id or item.pk], reader)[0]
-    form = ReportForm(request.POST if request.method == "POST" else None)
-    context = {
-        "session": None,
-        "account": None,
-        "item": shown,
-        "content": Cards(request.user).content(shown),
-        "form": form,
-        "next": next_page(request),
-    }
-    if form.is_valid():
-        try:
-            reports.report(item=item, reporter=reader, **form.cleaned_data)
-        except reports.OwnItemError:
-            pass  # the page says so itself
-        else:
-            return show(request, "moderation/reported.html", context)
-    return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
+    subject = {"item": shown, "content": Cards(request.user).content(shown)}
+    return _reported(request, subject, lambda **fields: reports.report(item=item, reporter=reader, **fields))
 
 
 @member_form
@@ -44,35 +33,36 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
     """Report a live session."""
     session = review.sessions.seen(session_id, reader)
     if session is None:
-        raise Http404
-    form = ReportForm(request.POST if request.method == "POST" else None)
-    context = {
-        "session": session,
-        "item": None,
-        "account": None,
-        "form": form,
-        "next": next_page(request) or reverse("live"),
-    }
-    if form.is_valid():
-        try:
-            reports.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)
-        except reports.OwnItemError:
-            pass  # the page says so itself
-        else:
-            return show(request, "moderation/reported.html", context)
-    return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
+        raise MissingError
+    return _reported(
+        request,
+        {"session": session},
+        lambda **fields: reports.report_session(session_id=session_id, reporter=reader, **fields),
+        reverse("live"),
+    )
 
 
 @member_form
 @limited("report")
 def report_account(request: PageRequest, reader: User, username: str) -> HttpResponse:
     account = visible_user(username, reader)
+    return _reported(
+        request,
+        {"account": account},
+        lambda **fields: reports.report_account(account=account, reporter=reader, **fields),
+        reverse("profile", args=[account.username]),
+    )
+
+
+def _reported(
+    request: PageRequest, subject: dict[str, Any], report: Callable[..., bool], after: str = ""
+) -> HttpResponse:
     form = ReportForm(request.POST if request.method == "POST" else None)
-    after = next_page(request) or reverse("profile", args=[account.username])
-    context = {"account": account, "session": None, "item": None, "form": form, "next": after}
+    context = {"session": None, "item": None, "account": None, "form": form, "next": next_page(request) or after}
+    context |= subject
     if form.is_valid():
         try:
-            reports.report_account(account=account, reporter=reader, **form.cleaned_data)
+            report(**form.cleaned_data)
         except reports.OwnItemError:
             pass  # the page says so itself
         else:

@@ -143,17 +143,15 @@ class MemberView(ApiView):
     def put(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Add a followee to a list."""
         owner = authenticated_user(request)
-        listed, member = lists.own_list(owner, list_id), visible_user(username, owner)
-        lists.add(owner=owner, list_id=listed.id, member=member)
+        lists.add(owner=owner, list_id=list_id, member=visible_user(username, owner))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Remove a member, even if no longer visible."""
         owner = authenticated_user(request)
-        listed = lists.own_list(owner, list_id)
         member = User.objects.named(username).get()
-        is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
+        is_gone = lists.remove(owner=owner, list_id=list_id, member=member)
         if not is_gone and not is_visible(member, owner):
             raise exceptions.NotFound
         return HttpResponse(status=204)

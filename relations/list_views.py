@@ -87,10 +87,9 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
 @member_act
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Remove a member, who stays followed."""
-    listed, username = lists.own_list(reader, list_id), request.POST.get("username", "")
-    lists.remove(owner=reader, list_id=listed.id, member=User.objects.named(username).get())
+    lists.remove(owner=reader, list_id=list_id, member=User.objects.named(request.POST.get("username", "")).get())
     messages.success(request, _("Saved."))
-    return redirect("list-edit", listed.id)
+    return redirect("list-edit", list_id)
 
 
 @member_form

@@ -121,7 +121,5 @@ class ScheduledStatusView(ClientView):
 
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete the scheduled status."""
-        sender = caller_of(request)
-        post = scheduling.own_post(sender, scheduled_id)
-        scheduling.cancel(sender=sender, post_id=post.pk)
+        scheduling.cancel(sender=caller_of(request), post_id=scheduled_id)
         return empty_answer()

@@ -46,7 +46,6 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
 
 @member_act
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    listed = own_filter(reader, filter_id)
-    filters.delete(owner=reader, filter_id=listed.id)
+    filters.delete(owner=reader, filter_id=filter_id)
     messages.success(request, _("Deleted."))
     return redirect("settings-filters")

@@ -71,8 +71,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
 @member_act
 def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """Delete a scheduled post."""
-    post = scheduling.own_post(reader, post_id)
-    scheduling.cancel(sender=reader, post_id=post.pk)
+    scheduling.cancel(sender=reader, post_id=post_id)
     messages.success(request, _("Deleted."))
     return redirect_to(request, reverse("scheduled"))
 

@@ -160,7 +160,5 @@ class ScheduledPostView(ApiView):
     @extend_schema(operation_id="cancel_scheduled", responses={204: None})
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete a scheduled post."""
-        sender = authenticated_user(request)
-        post = scheduling.own_post(sender, scheduled_id)
-        scheduling.cancel(sender=sender, post_id=post.pk)
+        scheduling.cancel(sender=authenticated_user(request), post_id=scheduled_id)
         return HttpResponse(status=204)
