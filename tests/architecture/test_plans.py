@@ -167,7 +167,7 @@ ALLOWED = (
     Allowed("admin", "", WHOLE, "a list of the admin: few people, one table at a time"),
 )
 UNSPOKEN = {
-    "operation/locks.py:SELECT pg_terminate_backend(": "an operator's line",
+    "operation/locks.py:SELECTpg_terminate_backend(": "an operator's line",
     "runtime/management/commands/migrate.py": "before there is a site",
     "accounts/levels/policy.py": "one row",
     "storage/indexes.py": "migrations",

@@ -28,6 +28,7 @@ from community.archives.models import ArchiveImport
 from feedsite import celery
 from runtime.embedded import wait_for
 from tests.support import scenario
+from tests.support.addresses import client_patterns
 from tests.support.archives import files_of, note, zipped
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.pictures import jpeg, mp4
@@ -88,11 +89,12 @@ def requests(user: User, key: str) -> list[dict[str, Any]]:
     """Reads of every address, as a member and as a stranger."""
     names: defaultdict[str, Any] = defaultdict(lambda: key)
     admin.autodiscover()
-    pages = [path.format_map(names) for path in scenario.PAGES]
+    pages = [path.format_map(names) for path in (*scenario.addresses(scenario.OF_PAGES), *scenario.PAGES)]
     pages += [f"/admin/{model._meta.app_label}/{model._meta.model_name}/" for model in admin.site._registry]
     pages += [f"/admin/{model._meta.app_label}/{model._meta.model_name}/add/" for model in admin.site._registry]
     apis = [f"/api/v1/{path.format_map(names)}" for path in scenario.ADDRESSES]
     apis += [f"/api/{path.format_map(names)}" for path in scenario.CLIENT_READS]
+    apis += [path.format_map(names) for path in scenario.addresses((*scenario.OF_API, *client_patterns))]
     writes = [(method.upper(), f"/api/v1/{path.format_map(names)}", body) for method, path, body in scenario.WRITES]
     client = Client()
     client.force_login(user)

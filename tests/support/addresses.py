@@ -1,3 +1,7 @@
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from django.urls import URLPattern, URLResolver
 
 from feedsite import urls
@@ -32,3 +36,14 @@ api_routes: list[str] = [str(each.pattern) for each in api_patterns]
 page_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix != API]
 page_patterns += [each for _prefix, each in client_patterns if each.name]
 page_names: list[str] = [str(each.name) for each in page_patterns]
+
+
+def address_of(pattern: URLPattern, values: Mapping[str, Any], prefix: str = "") -> str:
+    """The address of a route, with these values of its parameters. Where the route lists choices, the first."""
+    route = re.sub(r"<\w+:(\w+)>", lambda found: str(values[found[1]]), str(pattern.pattern))
+    route = re.sub(
+        r"\(\?P<(\w+)>([^()]*)\)",
+        lambda found: found[2].split("|")[0] if "|" in found[2] else str(values[found[1]]),
+        route,
+    )
+    return "/" + prefix + route.removeprefix("^").removesuffix("$").removesuffix(r"\Z").replace("\\", "")
