@@ -157,21 +157,15 @@ class CaptionsView(ApiView):
             raise serializers.ValidationError({"file": ["Only videos have captions."]})
         with fields["file"].open("rb") as file:
             done = set_captions(owner_id=caller(request), media_id=row.pk, file=file)
-        return FeedResponse(object_from_row(_found_or_404(done)))
+        return FeedResponse(object_from_row(done))
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a video's captions."""
         row = _own(request, media_id, unused=False)
         if row.kind == MediaKind.VIDEO:
-            _found_or_404(remove_captions(owner_id=caller(request), media_id=row.pk))
+            remove_captions(owner_id=caller(request), media_id=row.pk)
         return HttpResponse(status=204)
-
-
-def _found_or_404(row: MediaFile | None) -> MediaFile:
-    if row is None:
-        raise exceptions.NotFound
-    return row
 
 
 def _own(request: Request, media_id: int, *, unused: bool) -> MediaFile:

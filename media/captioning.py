@@ -20,15 +20,13 @@ from media.store import incoming, store
 SIGNS = string.digits + string.ascii_lowercase
 
 
-def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile | None:
-    """Set or replace captions by a WebVTT file. None if there is no such video. Raises MediaError and StoreError."""
+def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile:
+    """Set or replace captions by a WebVTT file. Raises MediaFile.DoesNotExist, MediaError and StoreError."""
     text = _read(file)
     kept: list[str] = []
     try:
         with transaction.atomic():
             row = _lock_video(owner_id, media_id)
-            if row is None:
-                return None
             drop_captions(row)
             row.captions = _random_suffix()
             kept.append(f"{row.name}.{row.captions}")
@@ -41,17 +39,16 @@ def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile 
     return row
 
 
-def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
-    """Remove captions. None without the video."""
+def remove_captions(*, owner_id: int, media_id: int) -> None:
+    """Remove captions. Raises MediaFile.DoesNotExist."""
     with transaction.atomic():
         row = _lock_video(owner_id, media_id)
-        if row is None or not row.captions:
-            return row
+        if not row.captions:
+            return
         drop_captions(row)
         row.captions = ""
         row.save(update_fields=["captions"])
     medium_described.send(sender=MediaFile, medium=row)
-    return row
 
 
 def caption_text(facts: Mapping[str, Any]) -> str:
@@ -65,9 +62,9 @@ def caption_text(facts: Mapping[str, Any]) -> str:
         return ""
 
 
-def _lock_video(owner_id: int, media_id: int) -> MediaFile | None:
+def _lock_video(owner_id: int, media_id: int) -> MediaFile:
     rows = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, withdrawn_at=None)
-    return rows.filter(kind=MediaKind.VIDEO).first()
+    return rows.get(kind=MediaKind.VIDEO)
 
 
 def _random_suffix() -> str:

@@ -78,7 +78,7 @@ def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
 
 # --- The composer ----------------------------------------------------------------------------------------
 def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
-    """Schedule or change a valid form's post. None if the form now has an error. Raises Http404."""
+    """Schedule or change a valid form's post. None if the form now has an error. Raises Item.DoesNotExist."""
     try:
         return _change(reader, form) if form.cleaned_data["scheduled"] else _schedule(reader, form)
     except scheduling.TimeError as error:

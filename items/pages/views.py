@@ -259,7 +259,7 @@ def _shared(request: PageRequest) -> str:
 
 
 def _published(reader: User, form: ItemForm) -> Item | None:
-    """Publish a valid form's post. None if the form now has an error. Raises Http404."""
+    """Publish a valid form's post. None if the form now has an error. Raises Item.DoesNotExist."""
     answered, quoted = (
         item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")

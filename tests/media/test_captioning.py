@@ -96,8 +96,10 @@ def test_captions_are_withdrawn_and_come_back_with_their_item(
     assert put(client, film, OTHERS).status_code == 404  # hidden by moderators
     assert client.delete(f"{MEDIA}/{film.pk}/captions").status_code == 404
     verb = {"owner_id": ann.pk, "media_id": film.pk}
-    assert captioning.set_captions(**verb, file=io.BytesIO(OTHERS)) is None
-    assert captioning.remove_captions(**verb) is None
+    with pytest.raises(MediaFile.DoesNotExist):
+        captioning.set_captions(**verb, file=io.BytesIO(OTHERS))
+    with pytest.raises(MediaFile.DoesNotExist):
+        captioning.remove_captions(**verb)
     with transaction.atomic():
         attaching.forget_items([item.pk])
     assert names(media_folder) == []
