@@ -339,7 +339,7 @@ def test_an_app_that_is_removed_meanwhile_is_refused(ann: User, grant: str) -> N
 def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settings: Any) -> None:
     """Otherwise PostgreSQL ends one of them as a deadlock: 503."""
     settings.TOKEN_CAP = 2
-    for round_ in range(tries(6, 60)):
+    for round_ in range(tries(3, 60)):
         user: User = UserFactory(username=f"ann{round_}")
         app, other, page = _app(), _app(), logged_in(user)
         for each in (app, other, app):
@@ -366,7 +366,7 @@ def test_two_admins_log_in_over_each_others_sessions() -> None:
     ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
     for each in (ann, bob):
         actions.promote(user=each)
-    for _ in range(tries(5, 20)):
+    for _ in range(tries(3, 20)):
         calls = [(logged_in(ann), "bob"), (logged_in(bob), "ann")]
         found = at_once(
             *(

@@ -391,7 +391,8 @@ def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.slow
-def test_the_command_tells_people_and_programs() -> None:
+def test_the_command_tells_people_and_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "WAIT_SECONDS", 0.2)  # no worker runs
     told, written = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as exit_of_people:
         call_command("doctor", stdout=told, no_color=True)

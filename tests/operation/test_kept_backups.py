@@ -320,9 +320,9 @@ def test_what_could_not_be_restored_is_not_good(tmp_path: Path, monkeypatch: pyt
     ):
         assert "play" in refusal(changed(whole, other, plays=bad)) or "Input data" in refusal(other), bad
     assert client.keys("*") == before
-    for length in (0, 100, 4096, 8192, len(filters) // 2, len(filters) - 4096):
+    for length in some(2, (0, len(filters) // 2, 100, 4096, 8192, len(filters) - 4096)):
         assert "filters of plays" in refusal(changed(whole, other, played=filters[:length])), length
-    for at in (20, 44, 8192 + 10, len(filters) // 2 // 4096 * 4096 + 4):
+    for at in some(2, (20, len(filters) // 2 // 4096 * 4096 + 4, 44, 8192 + 10)):
         flipped = filters[:at] + bytes([filters[at] ^ 255]) + filters[at + 1 :]
         assert "filters of plays" in refusal(changed(whole, other, played=flipped)), at
     for manifest in (b"", b"[]", b"{}", b'{"format": 1, "migrations": [], "users": "many"}'):

@@ -73,22 +73,33 @@ def site(folder: Path, port: int, django_db_setup: None) -> Iterator[Site]:
     assert wait_for(lambda: not site.leftovers(), 60), site.leftovers()
 
 
+COUNT = "from accounts.models import User; print(User.objects.count(), 'users')"
+
+
 @pytest.mark.django_db
-def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
+def test_a_site_lives_and_goes(site: Site, folder: Path, port: int) -> None:
     assert site.get("/healthz") == (200, b"ok\n")
     assert site.becomes_ready(), site.get("/readyz")
-
-    rpc_port = int(re.search(r"gRPC is at 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
-    assert wait_for(lambda: takes_calls(rpc_port), 60)
+    assert wait_for(lambda: takes_calls(rpc_port(site)), 60)
 
     assert site.get("/metrics")[0] == 200
     assert (folder / "run" / "metrics" / "0.lock").exists()
 
-    # Killed processes restart.
-    before = site.children()
-    assert sorted(before) == sorted(PROGRAMS)
+    assert sorted(site.children()) == sorted(PROGRAMS)
     programs = json.loads(manage(folder, "status", "--json"))["programs"]
-    assert {each["pid"] for each in programs} == set(before.values())
+    assert {each["pid"] for each in programs} == set(site.children().values())
+
+    # A second `up` is refused. Other commands share the servers.
+    line = refused(folder, port, {})
+    assert re.fullmatch(r"feedsite: The site of .* already runs \(process \d+\)\.\n", line)
+    assert re.search(r"\d+ users", manage(folder, "shell", "-v", "0", "-c", COUNT))
+
+
+@pytest.mark.long
+@pytest.mark.django_db
+def test_a_site_survives_what_is_killed(site: Site, folder: Path, port: int) -> None:
+    assert site.becomes_ready(), site.get("/readyz")
+    before = site.children()
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
@@ -102,7 +113,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
         os.kill(site.child_of_worker(name), signal.SIGKILL)
         assert wait_for(lambda old=worker: site.children().get("worker", old) != old, 60), site.printed
     assert site.becomes_ready(), site.get("/readyz")
-    assert wait_for(lambda: takes_calls(rpc_port), 60)
+    assert wait_for(lambda: takes_calls(rpc_port(site)), 60)
     assert site.get("/metrics")[0] == 200
     pid_file = folder / "run" / "postgres.pid"
     postgres = int(pid_file.read_text())
@@ -110,22 +121,20 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(lambda: int(pid_file.read_text()) != postgres, 60), site.printed
     assert site.becomes_ready(), site.get("/readyz")
 
-    # A second `up` is refused. Other commands share the servers.
-    line = refused(folder, port, {})
-    assert re.fullmatch(r"feedsite: The site of .* already runs \(process \d+\)\.\n", line)
-    count = "from accounts.models import User; print(User.objects.count(), 'users')"
-    users = manage(folder, "shell", "-v", "0", "-c", count)
-    assert re.search(r"\d+ users", users)
-
     # A killed supervisor leaves nothing behind.
+    users = manage(folder, "shell", "-v", "0", "-c", COUNT)
     site.end(signal.SIGKILL)
     again = Site(folder, port)
     again.wait_until_up()
     assert again.becomes_ready()
-    assert manage(folder, "shell", "-v", "0", "-c", count) == users
+    assert manage(folder, "shell", "-v", "0", "-c", COUNT) == users
     assert again.end(signal.SIGINT) == 0
     assert not again.leftovers()
-    assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
+    assert manage(folder, "shell", "-v", "0", "-c", COUNT) == users, "also without the site"
+
+
+def rpc_port(site: Site) -> int:
+    return int(re.search(r"gRPC is at 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
 
 
 @pytest.mark.long
@@ -482,7 +491,7 @@ def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
     ("variable", "url", "name"),
     [
         ("FEEDSITE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none", "postgresql"),
-        ("FEEDSITE_REDIS_URL", "redis://127.0.0.1:1/0", "feeds"),
+        pytest.param("FEEDSITE_REDIS_URL", "redis://127.0.0.1:1/0", "feeds", marks=pytest.mark.long),
         pytest.param("FEEDSITE_BROKER_URL", "redis://127.0.0.1:1/0", "broker", marks=pytest.mark.long),
         pytest.param("FEEDSITE_PLAYED_URL", "redis://127.0.0.1:1/0", "plays", marks=pytest.mark.long),
         pytest.param("FEEDSITE_BROKER_URL", "amqp://127.0.0.1:1//", "broker", marks=pytest.mark.long),
