@@ -23,6 +23,7 @@ from storage.connections import count_asked
 from tests.support import servers
 from tests.support.addresses import client_patterns
 from tests.support.clients import Caller, token_of
+from tests.support.effort import some
 from tests.support.factories import ItemFactory, UserFactory
 from web import outage
 from web.outage import OutageMiddleware
@@ -52,17 +53,11 @@ def refused(response: Any, *statuses: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["max_id", "since_id", "min_id", "limit"])
-@pytest.mark.parametrize("value", NUMBERS)
-def test_numbers_that_are_none(caller: Caller, name: str, value: str) -> None:
+def test_numbers_that_are_none(caller: Caller, name: str) -> None:
     for path in ("timelines/home", "timelines/public", "notifications", "bookmarks", "blocks"):
-        response = caller.client.get(f"/api/v1/{path}?{name}={value}", **caller.headers)
-        refused(response, 400, 422)
-
-
-@pytest.mark.parametrize("name", ["max_id", "since_id", "min_id", "limit"])
-def test_empty_numbers_count_as_absent_and_repeated_ones_are_refused(caller: Caller, name: str) -> None:
-    assert caller.get(f"v1/timelines/home?{name}=") == []
-    refused(caller.client.get(f"/api/v1/timelines/home?{name}=1&{name}=2", **caller.headers), 400)
+        for value in [*NUMBERS, f"1&{name}=2"]:
+            refused(caller.client.get(f"/api/v1/{path}?{name}={value}", **caller.headers), 400, 422)
+        assert caller.get(f"v1/{path}?{name}=") == []
 
 
 def test_large_limits_are_cut(caller: Caller, user: User) -> None:
@@ -72,7 +67,7 @@ def test_large_limits_are_cut(caller: Caller, user: User) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", IDS)
+@pytest.mark.parametrize("value", some(3, IDS))
 def test_ids_that_are_none_are_not_found(caller: Caller, value: str) -> None:
     for prefix, pattern in client_patterns:
         route = prefix + str(pattern.pattern)
@@ -86,26 +81,14 @@ def test_ids_that_are_none_are_not_found(caller: Caller, value: str) -> None:
                 refused(response, 404)
 
 
-UNREADABLE = [
-    *(
-        b"{",
-        b"[]",
-        b'"x"',
-        b"null",
-        b'{"a":1,"a":2}',
-        b'{"status":"\\u0000"}',
-        b'{"status":"\\ud800"}',
-        b"\xff",
-        b"NaN",
-    ),
-    *(b'{"status":NaN}', b'{"status":1e400}', b'{"a":' * 40 + b"1" + b"}" * 40),
-]
+UNREADABLE = [b"{", b"[]", b'"x"', b"null", b'{"a":1,"a":2}', b'{"status":"\\u0000"}', b'{"status":"\\ud800"}', b"\xff"]
+UNREADABLE += [b"NaN", b'{"status":NaN}', b'{"status":1e400}', b'{"a":' * 40 + b"1" + b"}" * 40]
 
 
-@pytest.mark.parametrize("body", UNREADABLE)
-def test_bodies_that_cannot_be_read(caller: Caller, body: bytes) -> None:
-    response = caller.client.post("/api/v1/statuses", body, content_type="application/json", **caller.headers)
-    refused(response, 400)
+def test_bodies_that_cannot_be_read(caller: Caller) -> None:
+    for body in UNREADABLE:
+        response = caller.client.post("/api/v1/statuses", body, content_type="application/json", **caller.headers)
+        refused(response, 400)
     assert not Item.objects.exists()
 
 

@@ -75,46 +75,25 @@ def test_an_app_registers(addresses: Any) -> None:
     assert app["client_secret"] not in str(vars(row))
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"client_name": ""},
-        {"client_name": "a" * 101},
-        {"client_name": "a\0b"},
-        {"client_name": {"a": 1}},
-        {"redirect_uris": ""},
-        {"redirect_uris": "javascript:alert(1)"},
-        {"redirect_uris": "JavaScript:alert(1)"},
-        {"redirect_uris": "data:text/html,x"},
-        {"redirect_uris": "intent:x"},
-        {"redirect_uris": "Intent://a.example/cb#Intent;scheme=https;end"},
-        {"redirect_uris": "view-source:https://a.example/"},
-        {"redirect_uris": "//a.example/cb"},
-        {"redirect_uris": "/cb"},
-        {"redirect_uris": "https://"},
-        {"redirect_uris": "https://user:word@a.example/"},
-        {"redirect_uris": "https://a.example/#part"},
-        {"redirect_uris": "https://evil.example\\.a.example/"},
-        {"redirect_uris": "https://a.example;sandbox/"},
-        {"redirect_uris": "https://a.example,b/"},
-        {"redirect_uris": "https://*/"},
-        {"redirect_uris": "http://*:*/"},
-        {"redirect_uris": "https://a.example:99999/"},
-        {"redirect_uris": "https://a.example:x/"},
-        {"redirect_uris": "urn:other"},
-        {"redirect_uris": " ".join(f"https://a.example/{n}" for n in range(11))},
-        {"redirect_uris": 5},
-        {"scopes": "admin:read crypto"},
-        {"scopes": "everything"},
-        {"website": "javascript:alert(1)"},
-        {"website": "ftp://a.example"},
-    ],
-)
-def test_an_app_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
-    asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND} | fields
-    response = Client().post("/api/v1/apps", json.dumps(asked), content_type="application/json")
-    assert response.status_code in (400, 422)
-    assert list(response.json()) == ["error"]
+BAD_ADDRESSES = ["", "javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "intent:x", "//a.example/cb"]
+BAD_ADDRESSES += ["Intent://a.example/cb#Intent;scheme=https;end", "view-source:https://a.example/", "/cb", "https://"]
+BAD_ADDRESSES += ["https://user:word@a.example/", "https://a.example/#part", "https://evil.example\\.a.example/"]
+BAD_ADDRESSES += ["https://a.example;sandbox/", "https://a.example,b/", "https://*/", "http://*:*/", "urn:other"]
+BAD_ADDRESSES += ["https://a.example:99999/", "https://a.example:x/"]
+
+
+def test_an_app_that_cannot_be_is_refused(settings: Any) -> None:
+    settings.RATE_SCALE = 1e6
+    wrong: list[dict[str, Any]] = [{"redirect_uris": address} for address in (*BAD_ADDRESSES, 5)]
+    wrong += [{"redirect_uris": " ".join(f"https://a.example/{n}" for n in range(11))}]
+    wrong += [{"client_name": name} for name in ("", "a" * 101, "a\0b", {"a": 1})]
+    wrong += [{"scopes": scopes} for scopes in ("admin:read crypto", "everything")]
+    wrong += [{"website": address} for address in ("javascript:alert(1)", "ftp://a.example")]
+    for fields in wrong:
+        asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND} | fields
+        response = Client().post("/api/v1/apps", json.dumps(asked), content_type="application/json")
+        assert response.status_code in (400, 422), fields
+        assert list(response.json()) == ["error"]
     assert not ClientApp.objects.exists()
 
 
@@ -194,18 +173,18 @@ def test_the_address_is_named_again_for_the_token(user: User, addresses: str) ->
     assert Client().post("/oauth/token", fields | {"redirect_uri": "https://a.example/cb"}).status_code == 200
 
 
-@pytest.mark.parametrize("scheme", sorted(FORBIDDEN_SCHEMES))
-def test_an_app_that_registered_a_forbidden_address_before_gets_no_code_there(user: User, scheme: str) -> None:
-    row = app_of()
-    address = f"{scheme}://a.example/cb"
-    ClientApp.objects.filter(pk=row.pk).update(redirect_uris=address)
-    page = logged_in(user)
-    query = query_of({"client_id": row.client_id}, redirect_uri=address)
-    assert page.get(reverse("oauth-authorize", query=query)).status_code == 400
-    assert page.post(reverse("oauth-authorize", query=query), {"answer": "allow"}).status_code == 400
+def test_an_app_that_registered_a_forbidden_address_before_gets_no_code_there(user: User, settings: Any) -> None:
+    settings.RATE_SCALE = 1e6
+    row, page = app_of(), logged_in(user)
+    for scheme in FORBIDDEN_SCHEMES:
+        address = f"{scheme}://a.example/cb"
+        ClientApp.objects.filter(pk=row.pk).update(redirect_uris=address)
+        query = query_of({"client_id": row.client_id}, redirect_uri=address)
+        assert page.get(reverse("oauth-authorize", query=query)).status_code == 400, scheme
+        assert page.post(reverse("oauth-authorize", query=query), {"answer": "allow"}).status_code == 400, scheme
+        form = {"client_name": "An app", "redirect_uris": address.replace(scheme, scheme.title())}
+        assert Client().post("/api/v1/apps", form).status_code == 422, scheme
     assert not Grant.objects.exists()
-    form = {"client_name": "An app", "redirect_uris": address.replace(scheme, scheme.title())}
-    assert Client().post("/api/v1/apps", form).status_code == 422
 
 
 @pytest.mark.slow
