@@ -1,4 +1,3 @@
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,28 +85,6 @@ def test_scrolling_never_repeats_itself(visit: Visit, reader: Any, posts: list[I
     expect(articles(visitor.page).first).to_be_focused()
 
 
-def test_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> None:
-    visitor = enter(visit, reader, java_script_enabled=False)
-    page = visitor.page
-    shown = visitor.shown()
-    for number in (2, 3):
-        visitor.go(page.get_by_role("button", name="Load more"))
-        expect(page).to_have_url(re.compile(f"page={number}$"))
-        shown += visitor.shown()
-    assert sorted(shown) == sorted(post.text for post in posts)
-    expect(page.get_by_text("You've seen everything for now.")).to_be_visible()
-    visitor.go(page.get_by_role("link", name="Back to the start"))
-    visitor.shows(shown[:20])
-
-    say(UserFactory.create(), "fresh words")
-    page.get_by_role("button", name="Refresh").first.click()
-    expect(page.get_by_role("status").get_by_text("1 more post")).to_be_visible()
-    visitor.shows(["fresh words"])
-    page.get_by_role("button", name="Refresh").first.click()
-    expect(page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
-    visitor.shows(["fresh words"])
-
-
 def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> None:
     visitor = enter(visit, reader)
     page = visitor.page
@@ -165,15 +142,6 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
     visitor.shows([first[0], *first[2:]])
     scroll_down(page)
     expect(articles(page)).to_have_count(39)
-
-
-def test_not_interested_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> None:
-    visitor = enter(visit, reader, java_script_enabled=False)
-    first = visitor.shown()
-    visitor.choose("Not interested")
-    expect(visitor.page.get_by_text("You'll see less like this.")).to_be_visible()
-    expect(visitor.page).to_have_url(f"{visitor.site}/discover")
-    visitor.shows(first[1:])
 
 
 def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[Item], javascript: bool) -> None:
@@ -395,40 +363,6 @@ def test_a_refusal_is_said_and_can_be_tried_again(
     expect(articles(page)).to_have_count(20)
     page.locator("#refresh button").click()
     said(page, "20 more posts")
-
-
-def test_a_new_site(visit: Visit, reader: Any, javascript: bool) -> None:
-    UserFactory.create(username="famous", follower_count=9)
-    visitor = enter(visit, reader, java_script_enabled=javascript)
-    page = visitor.page
-    expect(page.get_by_text("Nothing to recommend yet.")).to_be_visible()
-    expect(page.get_by_role("link", name="famous").first).to_be_visible()
-    expect(page.get_by_role("main").get_by_role("link", name="Search posts and people")).to_be_visible()
-    say(UserFactory.create(), "the first words")
-    page.get_by_role("button", name="Refresh").first.click()
-    expect(page.get_by_text("the first words")).to_be_visible()
-
-
-def test_all_seen(visit: Visit, reader: Any, javascript: bool) -> None:
-    write(1)
-    visitor = enter(visit, reader, java_script_enabled=javascript)
-    expect(visitor.page.get_by_text("You've seen everything for now.")).to_be_visible()
-    visitor.page.context.clear_cookies(name="discover")
-    visitor.goto("/discover")
-    expect(visitor.page.get_by_text("You've seen everything for now.")).to_be_visible()
-    expect(articles(visitor.page)).to_have_count(0)
-    visitor.page.get_by_role("button", name="Refresh").first.click()
-    expect(visitor.page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
-
-
-def test_in_chinese(visit: Visit, reader: Any, posts: list[Item]) -> None:
-    visitor = enter(visit, reader, locale="zh-CN")
-    page = visitor.page
-    expect(page.locator(".tabs [aria-current=page]")).to_have_text("发现")
-    page.get_by_role("button", name="刷新").click()
-    said(page, "还有 20 条帖子")
-    page.get_by_role("navigation", name="时间线").get_by_role("link", name="关注").click()
-    expect(page.locator(".tabs [aria-current=page]")).to_have_text("关注")
 
 
 def test_cards_can_be_followed(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:

@@ -5,10 +5,8 @@ from accounts.models import User
 from discover.models import NotInterested
 from items.actions import publish
 from items.models import Item
-from storage.connections import feeds_breaker
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
-from tests.support.servers import Valkey, frozen
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -87,22 +85,3 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     page.reload()
     visitor.shows(["zebra 2", "zebra 0"])
     assert list(NotInterested.objects.order_by("id").values_list("item", flat=True)) == [made[0].pk, made[2].pk]
-
-
-def test_while_redis_is_away(
-    visitor: Visitor, made: list[Item], feeds_server: Valkey, monkeypatch: pytest.MonkeyPatch, javascript: bool
-) -> None:
-    # A thawed Redis runs the commands it got while frozen. With the breaker open it never gets the clearing.
-    monkeypatch.setattr(feeds_breaker, "_seconds", 600.0)
-    page = visitor.page
-    visitor.goto(f"/items/{made[0].pk}")
-    with frozen(feeds_server):
-        visitor.goto("/history")
-        expect(page.get_by_text("isn't available right now")).to_be_visible()
-        page.get_by_role("button", name="Clear").click()
-        if javascript:
-            visitor.confirm("Clear your whole history?")
-        expect(page.get_by_text("That didn't work. Try again in a moment.").first).to_be_visible()
-    feeds_breaker.reset()
-    visitor.goto("/history")
-    visitor.shows(["zebra 0"])

@@ -204,29 +204,6 @@ def test_a_list_that_was_left_alone_begins_anew(
     expect(titles(page).last).to_have_text("soon 24")
 
 
-def test_without_javascript(visit: Visit, host: Any, fan: Any) -> None:
-    hosting = enter(visit, host, "/live/new", java_script_enabled=False).page
-    hosting.get_by_label("Title").fill("Bread")
-    hosting.get_by_role("button", name="Schedule").click()
-    expect(hosting.get_by_text("Scheduled. Your followers can see it now.")).to_be_visible()
-    viewing = enter(visit, fan, "/live", java_script_enabled=False).page
-    viewing.get_by_role("button", name="Notify me").click()
-    expect(viewing.get_by_text("We'll notify you when it starts.")).to_be_visible()
-    expect(viewing.get_by_role("button", name="Reminder set")).to_be_visible()
-    expect(viewing).to_have_url(re.compile("/live$"))
-    hosting.get_by_role("button", name="Go live").click()
-    expect(hosting.get_by_role("heading", name="Go live now?")).to_be_visible()
-    hosting.get_by_role("button", name="Go live").click()
-    expect(hosting.get_by_text("You're live.")).to_be_visible()
-    hosting.get_by_role("button", name="End session").click()
-    expect(hosting.get_by_role("heading", name="End this session?")).to_be_visible()
-    hosting.get_by_label("Keep the replay").check()
-    hosting.get_by_role("button", name="End session").click()
-    expect(hosting.get_by_text("The session has ended.")).to_be_visible()
-    viewing.reload()
-    shows(card(viewing, "Bread"), "Replay")
-
-
 def test_countdowns_tick_in_the_readers_zone(visit: Visit, host: Any, fan: Any) -> None:
     session = plan(host, "Bread", minutes=11)
     visitor = visit(timezone_id="Asia/Shanghai", locale="zh-CN")

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import delete, edit, publish, repost
+from items.actions import delete, edit, repost
 from items.models import Item
 from relations.actions import follow
 from relations.models import Block, Mute
@@ -120,24 +120,6 @@ def test_blocking_from_the_page_of_a_longer_name_stays_there(visit: Visit, reade
     visitor.confirm(QUESTION)
     visitor.shows(["a good one"])
     expect(visitor.page).to_have_url(f"{visitor.site}/@author-two")
-
-
-def test_every_entry_of_every_menu_has_an_icon(visit: Visit, reader: Any, author: Any, screen: dict[str, Any]) -> None:
-    publish(sender=author, content={"text": "words"})
-    publish(sender=reader, content={"text": "mine"})
-    visitor = visit(**screen)
-    visitor.enter(reader)
-    for address in ("/", "/@author", "/@reader", "/discover"):
-        visitor.goto(address)
-        visitor.page.locator(f"article {OPENER}").first.click()
-        entries = visitor.page.locator(MENU).locator("a, button")
-        expect(entries).not_to_have_count(0)
-        expect(entries.filter(has_not=visitor.page.locator("svg.icon"))).to_have_count(0)
-    visitor.goto("/@author")
-    visitor.page.locator(".standing summary").click()
-    visitor.page.get_by_role("button", name="Mute", exact=False).last.click()
-    expect(visitor.page.locator(".standing .mark")).to_have_text("muted")
-    expect(visitor.page.locator("#mute .icon")).to_have_count(1)
 
 
 def test_without_javascript_the_menu_is_a_page(visit: Visit, reader: Any, author: Any) -> None:

@@ -145,26 +145,3 @@ def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bo
     else:
         expect(row.get_by_role("button", name="Follow @bob")).to_have_count(0)
     assert wait_for(Follow.objects.filter(follower=ann, followee=bob).exists, 30)
-
-
-@pytest.mark.slow
-def test_kinds_are_chosen_in_the_settings(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
-    ann, bob = (UserFactory.create(username=name) for name in ("ann", "bob"))
-    items.like(user=bob, item=items.publish(sender=ann, content={"text": "my words"}))
-    follow(follower=bob, followee=ann)
-    visitor = visit(java_script_enabled=javascript, **screen)
-    visitor.enter(ann)
-    visitor.goto("/notifications")
-    page = visitor.page
-    rows = page.get_by_role("feed").get_by_role("article")
-    expect(rows).to_have_count(2)
-    visitor.go(page.get_by_role("main").get_by_role("link", name="Settings"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Notifications")
-    page.get_by_label("Likes").uncheck()
-    visitor.go(page.get_by_role("button", name="Save"))
-    expect(page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
-    expect(page.get_by_label("Likes")).not_to_be_checked()
-    expect(page.get_by_label("New followers")).to_be_checked()
-    visitor.goto("/notifications")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("followed you")

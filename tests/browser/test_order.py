@@ -3,10 +3,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.models import Pin
-from relations import lists
 from relations.models import List, ListMember
-from tests.support.browsers import OPENER, Visit, is_live
+from tests.support.browsers import Visit, is_live
 from tests.support.factories import UserFactory, say
 from tests.support.streams import StreamServer
 
@@ -56,35 +54,6 @@ def test_filtered_posts_are_folded_and_unfolded_by_keys(visit: Visit, reader: An
     page.locator("details.filtered summary").focus()
     page.keyboard.press("Enter")
     expect(words).to_be_visible()
-
-
-def test_a_post_is_pinned_from_its_menu(visit: Visit, reader: Any) -> None:
-    item = say(reader, "to stay")
-    say(reader, "newer")
-    visitor = visit()
-    visitor.log_in(reader)
-    page = visitor.page
-    page.goto(f"{visitor.site}/@{reader.username}")
-    page.locator(f"#item-{item.pk} {OPENER}").click()
-    visitor.go(page.locator(f"#item-{item.pk}").get_by_role("button", name="Pin to profile"))
-    expect(page.locator(".pinned article")).to_have_count(1)
-    assert Pin.objects.get().item == item
-    page.locator(f".pinned article {OPENER}").click()
-    visitor.go(page.locator(".pinned article").get_by_role("button", name="Unpin"))
-    expect(page.locator(".pinned")).to_have_count(0)
-
-
-def test_people_are_put_into_a_list_by_name(visit: Visit, reader: Any, author: Any) -> None:
-    made = lists.create(owner=reader, title="Friends").pk
-    visitor = visit(viewport={"width": 390, "height": 844})
-    visitor.log_in(reader)
-    page = visitor.page
-    page.goto(f"{visitor.site}/lists/{made}/edit")
-    for name, said in (("nobody", "Nobody here has this username."), ("@author", "Remove @author from the list")):
-        page.get_by_label("Someone you follow").fill(name)
-        visitor.go(page.get_by_role("button", name="Add", exact=True))
-        expect(page.get_by_text(said).or_(page.get_by_role("button", name=said))).to_be_visible()
-    assert ListMember.objects.get().member == author
 
 
 def test_whom_one_follows_in_the_column_leaves_it_with_the_next_page(visit: Visit, reader: Any) -> None:

@@ -5,8 +5,7 @@ from playwright.sync_api import expect
 
 from items.actions import publish
 from items.models import Bookmark
-from relations.actions import follow
-from relations.models import Follow, FollowRequest, Mute
+from relations.models import Follow, FollowRequest
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
 
@@ -38,48 +37,6 @@ def test_a_request_is_made_withdrawn_and_made_again(visitor: Visitor, reader: An
     visitor.goto("/")
     visitor.goto("/@lea")
     expect(button).to_contain_text(waits)
-
-
-def test_requests_are_decided(visitor: Visitor, reader: Any, language: str) -> None:
-    for name in ("ann", "bob"):
-        FollowRequest.objects.create(follower=UserFactory(username=name), followee=reader)
-    accepted, declined = {
-        "en-US": ("@ann follows you now.", "You declined @bob's request."),
-        "zh-CN": ("@ann 现在关注你了。", "已拒绝 @bob 的请求。"),
-    }[language]
-    visitor.goto("/follow-requests")
-    for verb, said in (("ann/accept", accepted), ("bob/reject", declined)):
-        visitor.page.locator(f"form[action$='/@{verb}'] button").click()
-        expect(visitor.page.get_by_text(said)).to_be_visible()
-    assert list(Follow.objects.filter(followee=reader).values_list("follower__username", flat=True)) == ["ann"]
-    assert not FollowRequest.objects.exists()
-
-
-def test_a_follower_is_removed(visitor: Visitor, reader: Any, javascript: bool, language: str) -> None:
-    follow(follower=UserFactory(username="ann"), followee=reader)
-    said = {"en-US": "@ann no longer follows you.", "zh-CN": "@ann 不再关注你了。"}[language]
-    visitor.goto(f"/@{reader.username}/followers")
-    visitor.page.locator("form[action$='/@ann/remove'] button").click()
-    if javascript:
-        visitor.page.locator("#question [value=sure]").click()
-    expect(visitor.page.get_by_text(said)).to_be_visible()
-    assert not Follow.objects.filter(followee=reader).exists()
-
-
-def test_a_mute_for_a_time_is_listed_and_undone(visitor: Visitor, reader: Any) -> None:
-    UserFactory(username="ann")
-    visitor.goto("/@ann/mute-for")
-    visitor.page.locator("[name=lasts]").select_option("24")
-    visitor.page.locator("[name=notifications]").uncheck()
-    visitor.page.locator("main form button").click()
-    visitor.page.locator("#standing .mark").wait_for()
-    mute = Mute.objects.get()
-    assert (mute.muter, mute.notifications, mute.expires_at is None) == (reader, False, False)
-    visitor.goto("/settings/mutes")
-    visitor.page.locator("form[action$='/@ann/unmute'] button").click()
-    visitor.page.locator("form[action$='/@ann/unmute']").wait_for(state="detached")
-    expect(visitor.page.locator("form[action$='/@ann/follow']")).to_have_count(0)
-    assert not Mute.objects.exists()
 
 
 def test_a_bookmark_is_kept_and_removed(visitor: Visitor, reader: Any) -> None:
