@@ -26,7 +26,6 @@ from stream import news
 from tests.support.factories import UserFactory, say
 from tests.support.statements import as_sent, statements
 from timeline import fanout, oracle, outbox, pull, truth
-from timeline.fold import folds_and_originals
 from timeline.senders import Scope
 
 FOLDER = settings.BASE_DIR / "tests" / "statements"
@@ -55,7 +54,6 @@ CALLS: dict[str, Callable[[Site], object]] = {
     "home": lambda site: truth.verify(site.scope, [], [], before=NO_BOUND, count=20, pushes=0),
     "home-verified": lambda site: truth.fetch_items(site.scope, [site.post]),
     "home-pulled": lambda site: pull.pull_bodies(site.scope, below=NO_BOUND, count=9, bodies=9),
-    "home-folded": lambda site: folds_and_originals(site.scope, last_id=NO_BOUND, count=9, reposts=[site.post]),
     "inbox": lambda site: pull.pull_entries(site.reader.pk, 100),
     "outbox": lambda site: outbox.pull(site.sender.pk, 100),
     "fan-out": lambda site: fanout.fan_out(site.post),

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.__main__ import BY_NAME, KNOWN, REAL, parsed
 from benchmarks.measure import BenchmarkReport, exponent, percentile
-from benchmarks.report import as_text, renew, write, written
+from benchmarks.report import as_text, renew, write
 from runtime.management.commands import bench
 
 PAGE = """# Benchmarks
@@ -80,11 +80,6 @@ def test_percentiles_are_of_what_was_measured() -> None:
 @pytest.mark.parametrize("law", [-0.5, 0.0, 1.0, 2.0])
 def test_a_law_is_found_again(law: float) -> None:
     assert exponent([(x, 3 * x**law) for x in (1_000, 10_000, 100_000)]) == pytest.approx(law, abs=1e-9)
-
-
-@pytest.mark.parametrize(("value", "said"), [(-0.001, "0.00"), (-0.006, "-0.01"), (1.005, "1.00"), (12.5, "12.50")])
-def test_a_zero_has_no_minus(value: float, said: str) -> None:
-    assert written(value) == said
 
 
 def test_the_command_hands_every_option_over(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,6 @@ from items.text import (
     mentions,
     spans,
 )
-from tests.support.patience import cpu
 from tests.support.texts import TEXTS, WIDE_AT, WIDE_HASH
 from web.hashtags import LENGTH, canonical_tag
 from web.letters import is_blank
@@ -196,23 +195,3 @@ def test_spans_are_the_text(text: str) -> None:
 def test_a_canonical_tag_is_its_own_canonical_form(text: str) -> None:
     tag = canonical_tag(text)
     assert tag is None or (canonical_tag(tag) == tag == canonical_tag(tag.upper()) and hashtags(f"#{tag}") == [tag])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "@", "#", "@a", "#a", "#1", "#小", "#小#", "@-", "x@", "http://", "http://a", "http://a.", "www.", "www.a.",
-        "a.", "https://a.b/(", "https://a.b/)", "https://例.", "[http://[", f"http://{'a' * 60}.",
-        "https://a.b/小", "/=小", "#a/", "@a/", "#a·", "#a\u200d", "@a@", "@a@b.",
-        "https://a.b/🎉", "https://a.b/a\u0301", "#א\"", "#a\u0301",
-    ],
-)  # fmt: skip
-def test_hostile_texts_cost_in_proportion_to_their_length(piece: str) -> None:
-    """A fourfold text takes about 4 times as long. Quadratic time would be 16."""
-
-    def cost(length: int) -> float:
-        text = (piece * length)[:length]
-        return cpu(lambda: list(spans(text)))
-
-    assert cost(20_000) < 9 * cost(5_000)
