@@ -23,7 +23,6 @@ from accounts import actions as accounts
 from accounts.models import User
 from items import actions as items
 from items.models import Item, ItemType
-from relations import actions as relations
 from relations import lists
 from runtime.embedded import wait_for
 from runtime.stream_server import GONE_SECONDS
@@ -35,7 +34,6 @@ from stream.hub import LOOK_SECONDS
 from tests.support.at_once import until_one_waits
 from tests.support.changed_settings import changed
 from tests.support.clients import Caller, token_of
-from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, frozen, restart
 from tests.support.sites import until
 from tests.support.streams import Client, StreamServer, database_url
@@ -140,18 +138,6 @@ class Apps:
 
 def _id(data: Any) -> str:
     return str(data["id"] if isinstance(data, dict) else data)
-
-
-@pytest.fixture
-def author() -> User:
-    return UserFactory()
-
-
-@pytest.fixture
-def fan(author: User) -> User:
-    fan = UserFactory()
-    relations.follow(follower=fan, followee=author)
-    return fan
 
 
 @pytest.fixture

@@ -13,31 +13,17 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from items.models import Item
-from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import events
 from storage.connections import feeds_breaker
 from tests.support import pooler
 from tests.support.clients import token_of
-from tests.support.factories import UserFactory
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, frozen, restart
 from tests.support.sites import until
 from tests.support.streams import PATH, Client, StreamServer, database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def author() -> User:
-    return UserFactory()
-
-
-@pytest.fixture
-def fan(author: User) -> User:
-    fan = UserFactory()
-    relations.follow(follower=fan, followee=author)
-    return fan
 
 
 def publish(author: User) -> Item:
