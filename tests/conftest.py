@@ -31,7 +31,9 @@ from storage import connections, events, postgresql
 from tests.support import migrated, pooler, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
 from tests.support.emptying import empty_tables
+from tests.support.far_servers import far, names  # noqa: F401
 from tests.support.members import ann, api, author, bob, other, owner, reader  # noqa: F401
+from tests.support.push_services import prompt, service  # noqa: F401
 from tests.support.workers import empty_queue
 from timeline import truth
 from web import rates

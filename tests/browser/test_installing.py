@@ -11,7 +11,7 @@ from notifications.models import PushSubscription
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import say
 from tests.support.far_servers import FarServer
-from tests.support.push_services import Device, prompt, service  # noqa: F401
+from tests.support.push_services import Device
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -172,16 +172,12 @@ SUBSCRIBE = """(() => {
 
 
 @pytest.fixture
-def device(service: FarServer) -> Device:  # noqa: F811
+def device(service: FarServer) -> Device:
     return Device(service)
 
 
 def test_push_is_turned_on_tried_and_turned_off(
-    visit: Visit,
-    reader: User,
-    author: User,
-    device: Device,
-    prompt: None,  # noqa: F811
+    visit: Visit, reader: User, author: User, device: Device, prompt: None
 ) -> None:
     visitor = visit(service_workers="allow", permissions=["notifications"])
     page = visitor.page

@@ -23,7 +23,7 @@ from media.sweeping import sweep as sweep_media
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import say
-from tests.support.far_servers import FarServer, answer, dripping, far, moved  # noqa: F401
+from tests.support.far_servers import FarServer, answer, dripping, moved
 from tests.support.picture_posts import sent
 from tests.support.pictures import files_of, jpeg, photo
 from tests.support.statements import statements
@@ -57,12 +57,12 @@ def card(item: Item, reader: Any = None) -> LinkCardBody | None:
     return shown.link_card
 
 
-def linking(sender: User, far: FarServer, path: str = "/", words: str = "look", **fields: Any) -> Item:  # noqa: F811
+def linking(sender: User, far: FarServer, path: str = "/", words: str = "look", **fields: Any) -> Item:
     return say(sender, f"{words} {far.url(path)}", **fields)
 
 
 # --- Cards -----------------------------------------------------------------------------------------------
-def test_a_card(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:  # noqa: F811
+def test_a_card(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(1200, 630), kind="image/jpeg")}
     said = linking(ann, far, "/#part")
     assert card(said) is None
@@ -79,7 +79,7 @@ def test_a_card(ann: User, far: FarServer, work: Callable[[], None], media_folde
     assert len(files_of(media_folder)) == 2
 
 
-def test_over_the_api(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_over_the_api(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(b"<title>A page</title>")
     client = client_of(ann)
     told = client.post(f"{API}/items", {"content": {"text": far.url("/")}}).json()
@@ -95,11 +95,7 @@ def test_over_the_api(ann: User, far: FarServer, work: Callable[[], None]) -> No
     "visibility", [Visibility.FOLLOWERS, Visibility.MUTUALS, Visibility.SELF, Visibility.MENTIONED]
 )
 def test_only_public_items_have_their_links_asked(
-    ann: User,
-    bob: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    visibility: Visibility,
+    ann: User, bob: User, far: FarServer, work: Callable[[], None], visibility: Visibility
 ) -> None:
     far.rules["/"] = answer(PAGE)
     said = linking(ann, far, words="@bob", visibility=visibility)
@@ -113,9 +109,7 @@ def test_only_public_items_have_their_links_asked(
 
 
 def test_a_public_item_that_is_narrowed_before_the_worker_comes(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
+    ann: User, far: FarServer, work: Callable[[], None]
 ) -> None:
     said = linking(ann, far)
     actions.change_visibility(item=said, visibility=Visibility.SELF)
@@ -123,7 +117,7 @@ def test_a_public_item_that_is_narrowed_before_the_worker_comes(
     assert not far.paths
 
 
-def test_items_without_a_card(ann: User, far: FarServer, work: Callable[[], None], settings: Any) -> None:  # noqa: F811
+def test_items_without_a_card(ann: User, far: FarServer, work: Callable[[], None], settings: Any) -> None:
     quoted = say(ann)
     linking(ann, far, quote_of=quoted)
     actions.publish(sender=ann, type="image", content={"media": [sent(ann)], "text": f"see {far.url('/')}"})
@@ -137,7 +131,7 @@ def test_items_without_a_card(ann: User, far: FarServer, work: Callable[[], None
     assert not far.paths
 
 
-def test_a_link_item_and_the_first_of_many(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_link_item_and_the_first_of_many(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {"/1": answer(b"<title>One</title>"), "/2": answer(b"<title>Two</title>")}
     said = linking(ann, far, "/1", words="@nobody #tag")
     actions.edit(item=said, content={"text": f"{far.url('/1')} {far.url('/2')}"})
@@ -164,7 +158,7 @@ def test_links(settings: Any, url: str, wanted: str) -> None:
 
 
 # --- Once a day ------------------------------------------------------------------------------------------
-def test_one_page_for_the_whole_site(ann: User, bob: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_one_page_for_the_whole_site(ann: User, bob: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(PAGE)
     said = [linking(one, far) for one in (ann, bob, ann)]
     work()
@@ -183,7 +177,7 @@ def test_one_page_for_the_whole_site(ann: User, bob: User, far: FarServer, work:
     assert (found.title, found.picture) == ("New", None)
 
 
-def test_failures_are_remembered(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_failures_are_remembered(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     for _time in range(3):
         said = linking(ann, far, "/none")
         work()
@@ -192,12 +186,7 @@ def test_failures_are_remembered(ann: User, far: FarServer, work: Callable[[], N
     assert LinkCard.objects.get().error == "status 404"
 
 
-def test_workers_at_once(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    settings: Any,
-) -> None:
+def test_workers_at_once(ann: User, far: FarServer, work: Callable[[], None], settings: Any) -> None:
     """Any number of workers ask a page once, and only a few pages at a time."""
     settings.LINK_CARDS_AT_ONCE = 1
     running, most = 0, 0
@@ -221,7 +210,7 @@ def test_workers_at_once(
     assert all(card(item) for item in items)
 
 
-def test_a_worker_that_died(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_worker_that_died(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {"/": answer(PAGE), "/2": answer(PAGE)}
     linking(ann, far)
     linking(ann, far, "/2")
@@ -235,7 +224,7 @@ def test_a_worker_that_died(ann: User, far: FarServer, work: Callable[[], None])
     assert "/2" in far.paths
 
 
-def test_a_host_is_not_flooded(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_host_is_not_flooded(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     for number in range(link_cards.A_MINUTE_FOR_A_HOST + 5):
         linking(ann, far, f"/{number}")
     work()
@@ -243,10 +232,7 @@ def test_a_host_is_not_flooded(ann: User, far: FarServer, work: Callable[[], Non
 
 
 def test_a_link_that_was_gone_before_the_worker_came(
-    ann: User,
-    bob: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
+    ann: User, bob: User, far: FarServer, work: Callable[[], None]
 ) -> None:
     """Else whoever links first and deletes at once takes the card from all others for a day."""
     far.rules["/"] = answer(PAGE)
@@ -261,11 +247,7 @@ def test_a_link_that_was_gone_before_the_worker_came(
 
 
 def test_who_links_much_to_slow_pages(
-    ann: User,
-    bob: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    settings: Any,
+    ann: User, bob: User, far: FarServer, work: Callable[[], None], settings: Any
 ) -> None:
     """The newest sender pays. A page that was put off is read for the next sender."""
     settings.RATES = settings.RATES | {"outside_member": "5500/hour"}
@@ -298,11 +280,7 @@ def test_who_links_much_to_slow_pages(
     ],
 )
 def test_pages_that_get_no_card(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
-    rule: Any,
+    ann: User, far: FarServer, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch, rule: Any
 ) -> None:
     monkeypatch.setattr(outbound, "SECONDS", 1.0)
     far.rules["/"] = rule
@@ -332,12 +310,7 @@ def bomb() -> bytes:
     ],
 )
 def test_pictures_that_are_not_shown(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    media_folder: Path,
-    settings: Any,
-    rule: Any,
+    ann: User, far: FarServer, work: Callable[[], None], media_folder: Path, settings: Any, rule: Any
 ) -> None:
     settings.MEDIA_PIXELS = 15_000_000  # a bomb of more takes seconds to make
     far.rules |= {"/": answer(PAGE), "/p.jpg": rule}
@@ -351,7 +324,7 @@ def test_pictures_that_are_not_shown(
 
 
 @pytest.mark.parametrize("kind", ["image/jpg", "image/x-png", "application/octet-stream", ""])
-def test_pictures_of_other_types(ann: User, far: FarServer, work: Callable[[], None], kind: str) -> None:  # noqa: F811
+def test_pictures_of_other_types(ann: User, far: FarServer, work: Callable[[], None], kind: str) -> None:
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(), kind=kind)}
     said = linking(ann, far)
     work()
@@ -369,10 +342,7 @@ def test_pictures_of_other_types(ann: User, far: FarServer, work: Callable[[], N
     ],
 )
 def test_the_second_picture_if_the_first_cannot_be_shown(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    first: Any,
+    ann: User, far: FarServer, work: Callable[[], None], first: Any
 ) -> None:
     page = b'<title>A page</title><meta property="og:image" content="/1"><meta name="twitter:image:src" content="/2 b">'
     far.rules |= {"/": answer(page), "/1": first, "/2%20b": answer(jpeg(64, 48), kind="image/jpeg")}
@@ -385,7 +355,7 @@ def test_the_second_picture_if_the_first_cannot_be_shown(
     assert LinkCard.objects.get().error == ""
 
 
-def test_a_dot_is_no_picture(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:  # noqa: F811
+def test_a_dot_is_no_picture(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(1, 1), kind="image/jpeg")}
     said = linking(ann, far)
     work()
@@ -396,7 +366,7 @@ def test_a_dot_is_no_picture(ann: User, far: FarServer, work: Callable[[], None]
     assert not files_of(media_folder)
 
 
-def test_a_picture_at_an_address_that_is_none(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_picture_at_an_address_that_is_none(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     page = '<meta charset="utf-8"><title>A page</title><meta property="og:image" content="https://ab--é.com/p.jpg">'
     far.rules["/"] = answer(page.encode())
     said = linking(ann, far)
@@ -406,12 +376,7 @@ def test_a_picture_at_an_address_that_is_none(ann: User, far: FarServer, work: C
     assert (found.title, found.picture) == ("A page", None)
 
 
-def test_the_same_picture_is_kept_once(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    media_folder: Path,
-) -> None:
+def test_the_same_picture_is_kept_once(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:
     far.rules |= {path: answer(PAGE) for path in ("/1", "/2")} | {"/p.jpg": answer(jpeg(), kind="image/jpeg")}
     first, second = linking(ann, far, "/1"), linking(ann, far, "/2")
     work()
@@ -425,11 +390,7 @@ def test_the_same_picture_is_kept_once(
 
 
 def test_a_picture_that_no_card_came_to_show(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    media_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    ann: User, far: FarServer, work: Callable[[], None], media_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker died after the picture and before the card."""
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(), kind="image/jpeg")}
@@ -447,7 +408,7 @@ def sending(to: str, rest: str = "") -> Callable[[Any], None]:
     return answer(f'<meta http-equiv="refresh" content="0; url={to}">{rest}'.encode())
 
 
-def test_a_page_that_sends_its_readers_on(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_page_that_sends_its_readers_on(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {
         "/": sending("/2", "<title>One</title>"),
         "/2": sending("/3", "<title>Two</title>"),
@@ -463,12 +424,7 @@ def test_a_page_that_sends_its_readers_on(ann: User, far: FarServer, work: Calla
 @pytest.mark.parametrize(
     "to", ["/none", "/", "http://169.254.169.254/", "http://[::1]:1/", "ftp://x.example/", "/hostile"]
 )
-def test_a_page_that_sends_its_readers_nowhere(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    to: str,
-) -> None:
+def test_a_page_that_sends_its_readers_nowhere(ann: User, far: FarServer, work: Callable[[], None], to: str) -> None:
     far.rules |= {"/": sending(to, "<title>One</title>"), "/hostile": answer(b"<title>T</title>" + b"<svg>" * 1_000)}
     said = linking(ann, far)
     work()
@@ -477,7 +433,7 @@ def test_a_page_that_sends_its_readers_nowhere(
     assert len(far.paths) <= 2
 
 
-def test_a_page_that_sends_its_readers_to_a_refused_host(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_page_that_sends_its_readers_to_a_refused_host(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {"/": sending(far.url("/2", host="localhost"), "<title>One</title>"), "/2": answer(PAGE)}
     RefusedHost.objects.create(host="localhost")
     said = linking(ann, far)
@@ -486,7 +442,7 @@ def test_a_page_that_sends_its_readers_to_a_refused_host(ann: User, far: FarServ
 
 
 # --- Edits and removal -----------------------------------------------------------------------------------
-def test_an_edit_of_the_link(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_an_edit_of_the_link(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {"/1": answer(b"<title>One</title>"), "/2": answer(b"<title>Two</title>")}
     said = linking(ann, far, "/1")
     work()
@@ -503,7 +459,7 @@ def test_an_edit_of_the_link(ann: User, far: FarServer, work: Callable[[], None]
     assert card(said) is None
 
 
-def test_items_that_come_and_go(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_items_that_come_and_go(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(b"<title>One</title>")
     said = linking(ann, far, visibility=Visibility.FOLLOWERS)
     work()
@@ -524,10 +480,7 @@ def test_items_that_come_and_go(ann: User, far: FarServer, work: Callable[[], No
 
 
 def test_held_items_have_their_links_asked_when_they_are_approved(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    settings: Any,
+    ann: User, far: FarServer, work: Callable[[], None], settings: Any
 ) -> None:
     far.rules["/"] = answer(b"<title>One</title>")
     settings.MODERATION_LINK_AGE = timedelta(days=3)
@@ -540,7 +493,7 @@ def test_held_items_have_their_links_asked_when_they_are_approved(
     assert card(said)
 
 
-def test_open_pages_hear_of_it(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_open_pages_hear_of_it(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(b"<title>One</title>")
     said = linking(ann, far)
     news: list[Any] = []
@@ -553,7 +506,7 @@ def test_open_pages_hear_of_it(ann: User, far: FarServer, work: Callable[[], Non
 
 
 # --- Staff -----------------------------------------------------------------------------------------------
-def test_a_removed_card_does_not_come_back(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_removed_card_does_not_come_back(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(PAGE)
     said = linking(ann, far)
     work()
@@ -568,12 +521,7 @@ def test_a_removed_card_does_not_come_back(ann: User, far: FarServer, work: Call
     assert (card(again), len(far.paths)) == (None, asked)
 
 
-def test_a_refused_host(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_refused_host(ann: User, far: FarServer, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     far.rules["/"] = answer(b"<title>One</title>")
     said = linking(ann, far)
     work()
@@ -605,7 +553,7 @@ def test_hosts_below_a_refused_one() -> None:
     assert list(left) == ["https://bad.example.org/", "https://notbad.example/"]
 
 
-def test_a_redirect_to_a_refused_host(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_redirect_to_a_refused_host(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {"/": moved(far.url("/2", host="localhost")), "/2": answer(PAGE)}
     RefusedHost.objects.create(host="localhost")
     said = linking(ann, far)
@@ -614,12 +562,7 @@ def test_a_redirect_to_a_refused_host(ann: User, far: FarServer, work: Callable[
 
 
 # --- Purge -----------------------------------------------------------------------------------------------
-def test_cards_that_no_item_has_go(
-    ann: User,
-    far: FarServer,  # noqa: F811
-    work: Callable[[], None],
-    media_folder: Path,
-) -> None:
+def test_cards_that_no_item_has_go(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:
     far.rules |= {f"/{number}": answer(PAGE) for number in range(3)} | {"/p.jpg": answer(jpeg(), kind="image/jpeg")}
     items = [linking(ann, far, f"/{number}") for number in range(3)]
     work()
@@ -639,7 +582,7 @@ def test_cards_that_no_item_has_go(
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-def test_a_page_of_cards_costs_no_more_statements(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_a_page_of_cards_costs_no_more_statements(ann: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules |= {f"/{number}": answer(b"<title>One</title>") for number in range(5)}
     plain = [say(ann) for _ in range(5)]
     cards = [linking(ann, far, f"/{number}") for number in range(5)]
@@ -651,7 +594,7 @@ def test_a_page_of_cards_costs_no_more_statements(ann: User, far: FarServer, wor
     assert len(having) == len(without)
 
 
-def test_filters_look_at_cards(ann: User, bob: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+def test_filters_look_at_cards(ann: User, bob: User, far: FarServer, work: Callable[[], None]) -> None:
     far.rules["/"] = answer(PAGE)
     said = linking(ann, far)
     work()
@@ -661,7 +604,7 @@ def test_filters_look_at_cards(ann: User, bob: User, far: FarServer, work: Calla
     assert shown.filtered == ["its words"]
 
 
-def test_the_page_of_an_item(ann: User, far: FarServer, work: Callable[[], None], client: Any) -> None:  # noqa: F811
+def test_the_page_of_an_item(ann: User, far: FarServer, work: Callable[[], None], client: Any) -> None:
     far.rules |= {
         "/": answer('<title>"><script>alert(1)</script>\u202eevil</title>'.encode() + PAGE[23:]),
         "/p.jpg": answer(jpeg(1200, 630), kind="image/jpeg"),
@@ -682,7 +625,7 @@ def test_the_page_of_an_item(ann: User, far: FarServer, work: Callable[[], None]
     assert picture.name not in page
 
 
-def test_the_page_kept_for_strangers(ann: User, far: FarServer, work: Callable[[], None], client: Any) -> None:  # noqa: F811
+def test_the_page_kept_for_strangers(ann: User, far: FarServer, work: Callable[[], None], client: Any) -> None:
     far.rules["/"] = answer(b"<title>Kept title</title>")
     said = linking(ann, far)
     work()

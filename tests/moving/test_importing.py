@@ -26,7 +26,7 @@ from tests.support.archives import HOST, actor, address, attachment, boost, file
 from tests.support.bringing import brought, posts_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, mp4
-from tests.support.timelines import read, seen, workers  # noqa: F401
+from tests.support.timelines import read, seen
 from tests.support.workers import Workers
 from timeline.check import differences
 from timeline.models import Delivery
@@ -67,7 +67,7 @@ def test_posts_may_be_for_oneself(user: User) -> None:
 
 
 @committed
-def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
+def test_no_user_is_told(user: User, workers: Workers) -> None:
     other, follower = UserFactory(username="ben"), seen()
     relations.follow(follower=follower, followee=user)
     Notification.objects.all().delete()
@@ -81,7 +81,7 @@ def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
 
 @pytest.mark.slow
 @committed
-def test_homes_have_the_posts_where_they_were_said(user: User, workers: Workers) -> None:  # noqa: F811
+def test_homes_have_the_posts_where_they_were_said(user: User, workers: Workers) -> None:
     """Before and after the fan-out, in a window built earlier."""
     workers.drops_others = True
     reader = seen()
@@ -362,7 +362,7 @@ def test_a_worker_that_dies_loses_and_repeats_nothing(user: User, monkeypatch: p
     media = {"a.jpg": jpeg(60, 50)}
     posts = [note(n, attachment=[attachment("a.jpg")] if n in (1, 4) else []) for n in range(6)]
     made = actions.begin(user=user, file=tarred(files_of(posts, media)))
-    for place in ("reader.read", "_record_left_out", "_import_post", "_record_left_out"):
+    for place in ("reader.read", "_record_progress", "_import_post", "_record_progress"):
         with monkeypatch.context() as patch:
             patch.setattr(f"community.archives.importing.{place}", died)
             with pytest.raises(KeyboardInterrupt):
@@ -408,11 +408,7 @@ def test_a_user_who_left_ends_their_import(user: User) -> None:
     assert posts_of(user) == []
 
 
-def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
-    user: User,
-    folder: Path,
-    workers: Workers,  # noqa: F811
-) -> None:
+def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(user: User, folder: Path, workers: Workers) -> None:
     made = actions.begin(user=user, file=zipped(files_of([note(1)])))
     (folder / "upload").mkdir()
     workers.queue.clear()
@@ -503,10 +499,7 @@ def test_a_task_begins_no_part_after_its_seconds(user: User, monkeypatch: pytest
 
 @committed
 def test_an_import_has_one_task_after_another(
-    user: User,
-    folder: Path,
-    workers: Workers,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    user: User, folder: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a lane that is late the sweep found the released row each time, and each of its tasks went on by itself."""
     monkeypatch.setattr(importing, "PART", 1)
@@ -527,11 +520,7 @@ def test_an_import_has_one_task_after_another(
 
 @committed
 def test_an_archive_rests_when_its_member_has_spent_the_hour(
-    user: User,
-    folder: Path,
-    workers: Workers,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    settings: Any,
+    user: User, folder: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.RATES = settings.RATES | {"outside_archives": "2/hour"}
     monkeypatch.setattr(importing, "PART", 3)

@@ -23,9 +23,9 @@ from notifications.push import actions, messages, sending, waiting
 from notifications.push.actions import DeviceHolder, PushChoice
 from relations import actions as relations
 from tests.support.factories import PASSWORD, UserFactory, say
-from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
+from tests.support.far_servers import FarServer, answer, raw
 from tests.support.pages import logged_in
-from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
+from tests.support.push_services import Device, headers_of
 from tests.support.statements import statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -62,7 +62,7 @@ def other() -> User:
 
 
 @pytest.fixture
-def device(service: FarServer, reader: User, client: Client, prompt: None) -> Device:  # noqa: F811  # noqa: F811
+def device(service: FarServer, reader: User, client: Client, prompt: None) -> Device:
     device = Device(service)
     assert subscribed(client, device, words="all").status_code == 201
     return device
@@ -241,10 +241,7 @@ def test_whose_words_are_sent(
 
 
 def test_private_mentions_are_pushed_to_their_people_only(
-    service: FarServer,  # noqa: F811
-    device: Device,
-    reader: User,
-    other: User,
+    service: FarServer, device: Device, reader: User, other: User
 ) -> None:
     third = UserFactory(username="third")
     theirs = Device(service, "/send/third")
@@ -324,7 +321,7 @@ def test_without_devices_nothing_is_enqueued(reader: User, other: User, monkeypa
     assert sent == []
 
 
-def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(waiting.queue_pushes, "delay", sent.append)
     told = []
@@ -419,7 +416,7 @@ def test_names_inside_end_as_names_that_are_not_there(
     reader: User,
     other: User,
     settings: Any,
-    names: dict[str, list[list[str]]],  # noqa: F811
+    names: dict[str, list[list[str]]],
     monkeypatch: pytest.MonkeyPatch,
     of: str,
 ) -> None:
@@ -499,7 +496,7 @@ def test_an_inactive_user_gets_nothing(device: Device, reader: User, other: User
     assert device.messages == []
 
 
-def test_a_token_and_its_end(service: FarServer, prompt: None, reader: User, other: User) -> None:  # noqa: F811
+def test_a_token_and_its_end(service: FarServer, prompt: None, reader: User, other: User) -> None:
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=reader)}")
     device = Device(service)
@@ -535,7 +532,7 @@ def test_an_endpoint_alone_takes_no_device_away(device: Device, reader: User, ot
     assert PushSubscription.objects.get().user == reader
 
 
-def test_the_oldest_of_too_many_goes(service: FarServer, reader: User) -> None:  # noqa: F811
+def test_the_oldest_of_too_many_goes(service: FarServer, reader: User) -> None:
     for number in range(actions.MOST + 3):
         client = logged_in(reader)
         assert subscribed(client, Device(service, f"/send/{number}")).status_code == 201
@@ -551,7 +548,7 @@ def test_a_new_subscription_of_a_session_replaces_the_old(client: Client, device
     assert PushSubscription.objects.count() == 1
 
 
-def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) -> None:  # noqa: F811
+def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) -> None:
     device = Device(service)
     with pytest.raises(actions.EndpointTakenError):
         actions.subscribe(
@@ -562,7 +559,7 @@ def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) ->
         )
 
 
-def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service: FarServer) -> None:  # noqa: F811
+def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service: FarServer) -> None:
     device, browser = Device(service), Client()
     browser.force_login(reader)
     before = User.objects.get(pk=reader.pk)

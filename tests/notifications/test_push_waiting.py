@@ -31,7 +31,7 @@ from tests.support.at_once import at_once
 from tests.support.changed_settings import changed
 from tests.support.factories import UserFactory, say
 from tests.support.far_servers import FarServer, Say, answer
-from tests.support.push_services import Device, service  # noqa: F401
+from tests.support.push_services import Device
 from tests.support.sites import Worker, until
 from web import outbound, rates
 
@@ -101,7 +101,7 @@ def client(client: Client, reader: User) -> Client:
 
 
 @pytest.fixture
-def device(service: FarServer, client: Client, queue: Queue) -> Device:  # noqa: F811
+def device(service: FarServer, client: Client, queue: Queue) -> Device:
     return subscribed(client, Device(service))
 
 
@@ -263,12 +263,7 @@ def test_a_live_session_is_not_told_of_when_it_is_old(
 
 # --- Attacks ---------------------------------------------------------------------------------------------
 def test_mentions_in_a_row_for_slow_devices(
-    service: FarServer,  # noqa: F811
-    reader: User,
-    other: User,
-    queue: Queue,
-    workers: Callable[[int], None],
-    settings: Any,
+    service: FarServer, reader: User, other: User, queue: Queue, workers: Callable[[int], None], settings: Any
 ) -> None:
     settings.RATE_SCALE = 1e6
     devices = []
@@ -373,11 +368,7 @@ def test_an_old_test_is_not_sent(client: Client, device: Device, queue: Queue) -
 
 
 def test_a_device_that_hangs_keeps_no_other_waiting(
-    service: FarServer,  # noqa: F811
-    reader: User,
-    other: User,
-    queue: Queue,
-    monkeypatch: pytest.MonkeyPatch,
+    service: FarServer, reader: User, other: User, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbound, "SECONDS", 0.5)
     devices = []

@@ -13,18 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import servers
-from tests.support.far_servers import (  # noqa: F401
-    FarServer,
-    Say,
-    answer,
-    certificate,
-    dripping,
-    far,
-    moved,
-    names,
-    raw,
-    running,
-)
+from tests.support.far_servers import FarServer, Say, answer, certificate, dripping, moved, raw, running
 from web import outbound
 
 HTML = ("text/html",)
@@ -121,7 +110,7 @@ def test_refused_addresses(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/", "http://localhost:{port}/"])
-def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: str) -> None:  # noqa: F811
+def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: str) -> None:
     settings.OUTBOUND_TO_LOOPBACK = False
     far.rules["/"] = answer(b"secret")
     for port in (far.port, 80):
@@ -130,7 +119,7 @@ def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: 
     assert not far.heads
 
 
-def test_what_is_asked(far: FarServer, settings: Any) -> None:  # noqa: F811
+def test_what_is_asked(far: FarServer, settings: Any) -> None:
     settings.SITE_URL = "https://here.example"
     far.rules["/a?b=%C3%BC"] = answer(b"<title>Hi</title>", kind="Text/HTML; charset=utf-8", Set_Cookie="a=b")
     found = outbound.get(far.url("/a?b=ü#fragment"), types=("text/html", "text/plain"), member=1)
@@ -145,7 +134,7 @@ def test_what_is_asked(far: FarServer, settings: Any) -> None:  # noqa: F811
     assert not any(name in head.lower() for name in ("cookie", "authorization", "referer"))
 
 
-def test_a_push(far: FarServer) -> None:  # noqa: F811
+def test_a_push(far: FarServer) -> None:
     far.rules["/push"] = answer(b"", status="201 Created", Location="https://elsewhere.example")
     far.rules["/moved"] = moved("/push")
     found = outbound.post(far.url("/push"), headers={"TTL": "60"}, body=b"sealed", member=1)
@@ -157,7 +146,7 @@ def test_a_push(far: FarServer) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_redirects(far: FarServer, status: str) -> None:  # noqa: F811
+def test_redirects(far: FarServer, status: str) -> None:
     far.rules |= {"/1": moved("2", status), "/2": moved("//127.0.0.1:" + f"{far.port}/3", status)}
     far.rules["/3"] = raw(f"HTTP/1.1 {status}\r\nLocation: /4ü\r\nContent-Length: 0\r\n\r\n".encode())
     far.rules["/4%C3%BC"] = answer(b"here")
@@ -166,7 +155,7 @@ def test_redirects(far: FarServer, status: str) -> None:  # noqa: F811
     assert not any("cookie" in head.lower() for head in far.heads)
 
 
-def test_redirects_have_an_end(far: FarServer) -> None:  # noqa: F811
+def test_redirects_have_an_end(far: FarServer) -> None:
     far.rules |= {f"/{number}": moved(f"/{number + 1}") for number in range(10)} | {"/round": moved("/round")}
     for path in ("/0", "/round"):
         with pytest.raises(outbound.OutboundError, match="too many"):
@@ -186,11 +175,7 @@ def test_redirects_have_an_end(far: FarServer) -> None:  # noqa: F811
         "http://user:pass@127.0.0.1/",
     ],
 )
-def test_a_redirect_leads_nowhere_inside(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-    to: str,
-) -> None:
+def test_a_redirect_leads_nowhere_inside(far: FarServer, names: dict[str, list[list[str]]], to: str) -> None:
     names["inside.example"] = [["192.168.1.1", "fd00::1"]]
     far.rules["/"] = moved(to)
     with pytest.raises(outbound.AddressRefusedError):
@@ -198,9 +183,7 @@ def test_a_redirect_leads_nowhere_inside(
 
 
 def test_a_redirect_to_loopback_is_refused(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    far: FarServer, names: dict[str, list[list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first counts as public. The second is ::1."""
     monkeypatch.setattr(outbound, "is_public", lambda address: str(address) == "127.0.0.1")
@@ -214,10 +197,7 @@ def test_a_redirect_to_loopback_is_refused(
     assert far.paths == ["/", "/"]
 
 
-def test_a_name_that_changes_between_check_and_use(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-) -> None:
+def test_a_name_that_changes_between_check_and_use(far: FarServer, names: dict[str, list[list[str]]]) -> None:
     """The connection uses the checked address."""
     names["changing.example"] = [["127.0.0.1"], ["127.0.0.2"]]
     far.rules["/"] = answer(b"checked")
@@ -230,10 +210,7 @@ def test_a_name_that_changes_between_check_and_use(
     assert names["changing.example"] == [["127.0.0.2"]]
 
 
-def test_a_name_that_changes_with_a_redirect(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-) -> None:
+def test_a_name_that_changes_with_a_redirect(far: FarServer, names: dict[str, list[list[str]]]) -> None:
     names["changing.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     far.rules["/"] = moved("/again")
     with pytest.raises(outbound.AddressRefusedError):
@@ -241,10 +218,7 @@ def test_a_name_that_changes_with_a_redirect(
     assert far.paths == ["/"]
 
 
-def test_only_the_public_addresses_of_a_name_are_asked(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-) -> None:
+def test_only_the_public_addresses_of_a_name_are_asked(far: FarServer, names: dict[str, list[list[str]]]) -> None:
     names["both.example"] = [["10.0.0.1", "127.0.0.9", "127.0.0.1"]]
     far.rules["/"] = answer(b"here")  # nobody listens at 127.0.0.9
     assert outbound.get(far.url("/", host="both.example"), types=HTML, member=1).body == b"here"
@@ -275,18 +249,18 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
         dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
     ],
 )
-def test_slow_servers(soon: None, far: FarServer, rule: Any) -> None:  # noqa: F811
+def test_slow_servers(soon: None, far: FarServer, rule: Any) -> None:
     far.rules["/"] = rule
     with pytest.raises(outbound.OutboundError):
         outbound.get(far.url("/"), types=HTML, member=1)
 
 
-def test_a_server_that_hangs_before_tls(soon: None, far: FarServer) -> None:  # noqa: F811
+def test_a_server_that_hangs_before_tls(soon: None, far: FarServer) -> None:
     with pytest.raises(outbound.OutboundError):
         outbound.get(far.url("/").replace("http:", "https:"), types=HTML, member=1)
 
 
-def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None:  # noqa: F811
+def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None:
     def slowly(say: Any) -> None:
         time.sleep(0.4)
         moved("/")(say)
@@ -310,27 +284,27 @@ def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None: 
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-def test_answers_that_are_none(far: FarServer, sent: bytes) -> None:  # noqa: F811
+def test_answers_that_are_none(far: FarServer, sent: bytes) -> None:
     far.rules["/"] = raw(sent)
     with pytest.raises(outbound.OutboundError):
         outbound.get(far.url("/"), types=HTML, member=1)
 
 
 @pytest.mark.parametrize("kind", ["application/octet-stream", "image/png", "", "text/htmlx"])
-def test_other_types_are_not_read(far: FarServer, kind: str) -> None:  # noqa: F811
+def test_other_types_are_not_read(far: FarServer, kind: str) -> None:
     far.rules["/"] = answer(b"x" * 100, kind=kind)
     with pytest.raises(outbound.OutboundError, match="content type"):
         outbound.get(far.url("/"), types=HTML, member=1)
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "206 Partial Content", "304 Not Modified"])
-def test_other_answers_have_no_body(far: FarServer, status: str) -> None:  # noqa: F811
+def test_other_answers_have_no_body(far: FarServer, status: str) -> None:
     far.rules["/"] = answer(b"x" * 100, status=status)
     found = outbound.get(far.url("/"), types=HTML, member=1)
     assert (found.status, found.body) == (int(status[:3]), b"")
 
 
-def test_a_gigabyte(far: FarServer) -> None:  # noqa: F811
+def test_a_gigabyte(far: FarServer) -> None:
     sent = 0
 
     def huge(say: Any) -> None:
@@ -348,7 +322,7 @@ def test_a_gigabyte(far: FarServer) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:  # noqa: F811
+def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join(packer.compress(bytes(1 << 20)) for _megabyte in range(100)) + packer.flush()
     if times == 2:
@@ -361,16 +335,13 @@ def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:  # noqa: F811
     assert time.process_time() - began < 1.0
 
 
-def test_gzip(far: FarServer) -> None:  # noqa: F811
+def test_gzip(far: FarServer) -> None:
     far.rules["/"] = answer(gzip.compress(b"<title>"), Content_Encoding="gzip")
     assert outbound.get(far.url("/"), types=HTML, member=1).body == b"<title>"
 
 
 def test_certificates(
-    far: FarServer,  # noqa: F811
-    names: dict[str, list[list[str]]],  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    far: FarServer, names: dict[str, list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """They depend on the name, not the pinned address."""
     context, trusting = certificate("right.example", tmp_path)
@@ -404,7 +375,7 @@ def budgets(settings: Any, *, member: int, host: int) -> None:
     settings.RATES = settings.RATES | {"outside_member": f"{member}/hour", "outside_host": f"{host}/hour"}
 
 
-def asked(far: FarServer, member: int, host: str = "127.0.0.1") -> outbound.OutboundError | None:  # noqa: F811
+def asked(far: FarServer, member: int, host: str = "127.0.0.1") -> outbound.OutboundError | None:
     try:
         outbound.get(far.url("/", host=host), types=HTML, member=member)
     except outbound.OutboundError as error:
@@ -412,7 +383,7 @@ def asked(far: FarServer, member: int, host: str = "127.0.0.1") -> outbound.Outb
     return None
 
 
-def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any) -> None:
     budgets(settings, member=2_500, host=100_000)
     far.rules["/"] = after(2.0)
     assert not any(isinstance(asked(far, 1), outbound.OverBudgetError) for _ in range(2))
@@ -426,9 +397,7 @@ def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any
 
 @pytest.mark.usefixtures("soon")
 def test_a_member_whose_hosts_are_slow_without_the_cache_server(
-    far: FarServer,  # noqa: F811
-    settings: Any,
-    feeds_server: servers.Valkey,
+    far: FarServer, settings: Any, feeds_server: servers.Valkey
 ) -> None:
     budgets(settings, member=2_500, host=100_000)
     with servers.dead(feeds_server):
@@ -443,13 +412,13 @@ def test_a_member_whose_hosts_are_slow_without_the_cache_server(
         assert asked(far, 2) is None, "others have budgets of their own"
 
 
-def test_fast_hosts_cost_what_they_take(far: FarServer, settings: Any) -> None:  # noqa: F811
+def test_fast_hosts_cost_what_they_take(far: FarServer, settings: Any) -> None:
     budgets(settings, member=6_000, host=2_000)
     far.rules["/"] = answer(b"here")
     assert [asked(far, 1) for _ in range(30)] == [None] * 30
 
 
-def test_a_slow_host_of_many_members(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+def test_a_slow_host_of_many_members(far: FarServer, soon: None, settings: Any) -> None:
     budgets(settings, member=100_000, host=1_200)
     far.rules["/"] = after(2.0)
     assert not isinstance(asked(far, 1), outbound.OverBudgetError)
@@ -458,7 +427,7 @@ def test_a_slow_host_of_many_members(far: FarServer, soon: None, settings: Any) 
     assert asked(far, 3, host="localhost") is None, "other hosts have budgets of their own"
 
 
-def test_each_host_of_a_redirect_pays(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+def test_each_host_of_a_redirect_pays(far: FarServer, soon: None, settings: Any) -> None:
     budgets(settings, member=100_000, host=1_200)
     far.rules["/to"] = moved(far.url("/", host="localhost"))
     far.rules["/"] = after(2.0)
@@ -469,7 +438,7 @@ def test_each_host_of_a_redirect_pays(far: FarServer, soon: None, settings: Any)
     assert asked(far, 1) is None
 
 
-def test_requests_at_once_pass_no_budget(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+def test_requests_at_once_pass_no_budget(far: FarServer, soon: None, settings: Any) -> None:
     budgets(settings, member=3_000, host=100_000)
     far.rules["/"] = after(2.0)
     with ThreadPoolExecutor(10) as pool:

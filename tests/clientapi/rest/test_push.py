@@ -11,7 +11,7 @@ from notifications.push.encryption import public_key
 from tests.support.clients import Caller, app_of
 from tests.support.factories import say
 from tests.support.far_servers import FarServer
-from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
+from tests.support.push_services import Device, headers_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -19,7 +19,7 @@ PUSH = "v1/push/subscription"
 
 
 @pytest.fixture
-def caller(ann: User, prompt: None) -> Caller:  # noqa: F811
+def caller(ann: User, prompt: None) -> Caller:
     return Caller(ann)
 
 
@@ -31,10 +31,7 @@ def asked(device: Device, *alerts: str, **more: Any) -> dict[str, Any]:
 
 
 def test_an_app_subscribes_and_gets_messages_as_of_mastodon(
-    service: FarServer,  # noqa: F811
-    caller: Caller,
-    ann: User,
-    bob: User,
+    service: FarServer, caller: Caller, ann: User, bob: User
 ) -> None:
     device = Device(service)
     told = caller.post(PUSH, asked(device, "mention", "favourite", subscription={"standard": True}))
@@ -61,7 +58,7 @@ def test_an_app_subscribes_and_gets_messages_as_of_mastodon(
     assert second["notification_type"] == "mention"
 
 
-def test_an_app_of_before_the_standard(service: FarServer, caller: Caller, ann: User, bob: User) -> None:  # noqa: F811
+def test_an_app_of_before_the_standard(service: FarServer, caller: Caller, ann: User, bob: User) -> None:
     device = Device(service)
     assert caller.post(PUSH, asked(device, "mention"))["standard"] is False
     say(bob, "hello @ann")
@@ -72,7 +69,7 @@ def test_an_app_of_before_the_standard(service: FarServer, caller: Caller, ann: 
     assert f"p256ecdsa={public_key()}" in head["Crypto-Key"]
 
 
-def test_the_token_is_kept_sealed(service: FarServer, caller: Caller) -> None:  # noqa: F811
+def test_the_token_is_kept_sealed(service: FarServer, caller: Caller) -> None:
     caller.post(PUSH, asked(Device(service), "mention"))
     row = PushSubscription.objects.get()
     token = caller.headers["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
@@ -80,7 +77,7 @@ def test_the_token_is_kept_sealed(service: FarServer, caller: Caller) -> None:  
     assert unseal(row.app_token) == token
 
 
-def test_changes(service: FarServer, caller: Caller, ann: User) -> None:  # noqa: F811
+def test_changes(service: FarServer, caller: Caller, ann: User) -> None:
     device = Device(service)
     caller.put(PUSH, {"data": {"alerts": {"mention": True}}}, status=404)
     assert caller.get(PUSH, status=404) == {"error": "Record not found"}
@@ -98,7 +95,7 @@ def test_changes(service: FarServer, caller: Caller, ann: User) -> None:  # noqa
     assert not PushSubscription.objects.exists()
 
 
-def test_by_form(service: FarServer, caller: Caller) -> None:  # noqa: F811
+def test_by_form(service: FarServer, caller: Caller) -> None:
     device = Device(service)
     form = {
         "subscription[endpoint]": device.endpoint,
@@ -131,7 +128,7 @@ def test_bad_subscriptions(caller: Caller) -> None:
     assert not PushSubscription.objects.exists()
 
 
-def test_scopes_and_other_tokens(service: FarServer, caller: Caller, ann: User, bob: User) -> None:  # noqa: F811
+def test_scopes_and_other_tokens(service: FarServer, caller: Caller, ann: User, bob: User) -> None:
     device = Device(service)
     Caller(ann, "read write").post(PUSH, asked(device, "mention"), status=403)
     Caller(None).post(PUSH, asked(device, "mention"), status=401)
@@ -149,7 +146,7 @@ def test_the_key_is_told() -> None:
     assert AppBody.of(app_of()).vapid_key == public_key()
 
 
-def test_revoking_the_token_ends_it(service: FarServer, caller: Caller, ann: User) -> None:  # noqa: F811
+def test_revoking_the_token_ends_it(service: FarServer, caller: Caller, ann: User) -> None:
     caller.post(PUSH, asked(Device(service), "mention"))
     from accounts.actions import revoke_token
 
