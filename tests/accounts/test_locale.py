@@ -16,7 +16,7 @@ from accounts.actions import issue_token
 from accounts.locale import place_name, zone_of
 from accounts.models import User
 from items.models import Item
-from items.pages.reading import ago, full_time, left
+from items.pages.reading import ago, full_time, time_left
 from tests.support.factories import ItemFactory
 from tests.support.pages import logged_in
 from tests.support.pictures import upload
@@ -219,10 +219,10 @@ def test_what_is_left_in_both_languages() -> None:
             NOON + timedelta(seconds=seconds) for seconds in (-5, 59, 119, 3_599, 3_600, 86_399, 86_400, 30 * 86_400)
         ]
         said = ["1 min", "1 min", "1 min", "59 min", "1 h", "23 h", "1 day", "30 days"]
-        assert [left(end) for end in ends] == [f"{one} left" for one in said]
+        assert [time_left(end) for end in ends] == [f"{one} left" for one in said]
         with translation.override("zh-hans"):
             said = ["1 分钟", "1 分钟", "1 分钟", "59 分钟", "1 小时", "23 小时", "1 天", "30 天"]
-            assert [left(end) for end in ends] == [f"还剩 {one}" for one in said]
+            assert [time_left(end) for end in ends] == [f"还剩 {one}" for one in said]
 
 
 def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> None:
