@@ -69,7 +69,7 @@ def check(words: list[str]) -> None:
     if program == "runtime.stream_server":
         assert stream_server.arguments(words[1:]).application == "feedsite.asgi:application"
         return
-    assert (SCRIPTS / program).exists() or program in {"sh", "python"}, words
+    assert (SCRIPTS / program).exists() or program in {"sh", "python", "sleep"}, words
     if program == "granian":
         (target,) = check_click(words[1:], granian.cli.cli)
         assert target in {"feedsite.wsgi:application", "feedsite.asgi:application"}

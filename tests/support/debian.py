@@ -16,7 +16,7 @@ from runtime.embedded import die_with_parent
 
 MIRROR = "http://deb.debian.org/debian"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
-NEEDED = ("apt-get", "dpkg-deb", "unshare", "nsenter", "chroot", "ip")
+NEEDED = ("apt-get", "dpkg-deb", "unshare", "nsenter", "pivot_root", "ip")
 MACHINE = """
 ip link set lo up
 mount --bind "$1" "$1"
@@ -24,6 +24,9 @@ mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs tmpfs "$1/run"
 mkdir "$1/run/lock"
+cd "$1"
+pivot_root . mnt  # not chroot: Docker enters containers by their namespaces
+umount --lazy /mnt
 echo made
 exec sleep infinity
 """
@@ -45,7 +48,7 @@ class Debian:
     def run(self, lines: str, *, online: bool = False) -> subprocess.CompletedProcess[str]:
         """Use a root shell that stops at the first error. `online` uses this machine's network."""
         environ = ENVIRON | {name: os.environ[name] for name in FROM_HERE if name in os.environ}
-        inside = ["chroot", str(self.root), "env", "-i", *(f"{name}={value}" for name, value in environ.items())]
+        inside = ["env", "-i", *(f"{name}={value}" for name, value in environ.items())]
         space = ["nsenter", "--target", str(self.pid), "--mount", "--pid", *(() if online else ("--net",)), "--"]
         return subprocess.run(
             [*space, *inside, "bash", "-ec", lines],
