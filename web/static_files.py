@@ -22,6 +22,7 @@ MEMBERS = (
     "composer",
     "drafts",
     "writing",
+    "draft_list",
     "menus",
     "slots",
     "live",

@@ -1,14 +1,18 @@
+import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Locator, expect
 
 from accounts.models import User
-from items.models import Item
+from items.actions import publish
+from items.models import Item, ScheduledPost
 from media.models import MediaFile, Use
-from tests.support.browsers import Held, Visit, Visitor
+from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg
 from tests.support.sites import until
@@ -209,3 +213,153 @@ def test_an_edit_that_was_begun_keeps_its_pictures(visitor: Visitor, reader: Use
     visitor.goto(f"/items/{item.pk}/edit")
     expect(visitor.page.get_by_label("Description").first).to_have_value("Two first")
     visitor.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
+
+
+def choose(visitor: Visitor, tool: str) -> None:
+    visitor.page.locator(f"{COMPOSER} .{tool} > summary").click()
+
+
+def write_everything(visitor: Visitor) -> str:
+    """A poll with all that a post can have. Returns when it is to be published."""
+    page = visitor.page
+    page.get_by_label("What's new?").fill("Which one?")
+    choose(visitor, "polled")
+    page.get_by_label("Option 1").fill("tea")
+    page.get_by_label("Option 2").fill("coffee")
+    page.get_by_label("Poll length").select_option("3 days")
+    page.get_by_label("People can pick more than one").check()
+    choose(visitor, "warns")
+    page.get_by_label("Content warning").fill("hot drinks")
+    choose(visitor, "schedule")
+    at = (timezone.now() + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+    page.get_by_label("Publish at").fill(at)
+    choose(visitor, "audience")
+    page.get_by_label("Who can quote it").select_option("nobody")
+    page.locator(f'{COMPOSER} [name="visibility"][value="mutuals"]').check()
+    return at
+
+
+def has_everything(visitor: Visitor, at: str) -> None:
+    page, poll = visitor.page, visitor.page.locator(f"{COMPOSER} .polled")
+    expect(poll.get_by_label("Option 2")).to_have_value("coffee")
+    expect(poll.get_by_label("Option 1")).to_have_value("tea")
+    expect(poll.get_by_label("Poll length")).to_have_value("259200")
+    expect(poll.get_by_label("People can pick more than one")).to_be_checked()
+    expect(page.get_by_label("What's new?")).to_have_value("Which one?")
+    expect(page.get_by_label("Content warning")).to_have_value("hot drinks")
+    expect(page.get_by_label("Publish at")).to_have_value(at)
+    expect(page.locator(f"{COMPOSER} .send")).to_have_text("Schedule")
+    expect(page.locator(f'{COMPOSER} [name="quotable_by"]')).to_have_value("nobody")
+    expect(page.locator(f'{COMPOSER} [value="mutuals"]')).to_be_checked()
+
+
+def test_a_draft_keeps_everything(visitor: Visitor) -> None:
+    visitor.goto("/")
+    at = write_everything(visitor)
+    for address in ("/", "/items/new", "/"):
+        visitor.goto(address)
+        has_everything(visitor, at)
+    visitor.page.locator(f"{COMPOSER} .send").click()
+    expect(visitor.page.locator("#toast")).to_contain_text("Scheduled for")
+    post = ScheduledPost.objects.get().post
+    assert post["content"]["poll"]["options"] == ["tea", "coffee"]
+    assert (post["visibility"], post["quotable_by"], post["content"]["warning"]) == ("mutuals", "nobody", "hot drinks")
+    visitor.goto("/")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("")
+    expect(visitor.page.locator(f"{COMPOSER} .polled")).not_to_have_attribute("open", "")
+
+
+def test_a_poll_is_kept_while_its_fields_do_not_come(visitor: Visitor, tolerated: Any) -> None:
+    tolerated(*UNREACHABLE)
+    visitor.goto("/")
+    at = write_everything(visitor)
+    visitor.page.route("**/poll-form", lambda route: route.abort())
+    visitor.page.reload()
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("Which one?")
+    visitor.page.get_by_label("Content warning").press_sequentially("!")
+    visitor.page.locator(f"{COMPOSER} .send").click()
+    expect(visitor.page.locator("#toast")).to_contain_text("No connection")
+    assert not ScheduledPost.objects.exists()
+    visitor.page.unroute("**/poll-form")
+    visitor.page.reload()
+    visitor.page.get_by_label("Content warning").fill("hot drinks")
+    has_everything(visitor, at)
+
+
+def test_a_draft_that_lost_a_part_says_so_once(visitor: Visitor, reader: User) -> None:
+    visitor.goto("/")
+    key, draft = f"draft {reader.pk} post", {"text": "words", "visibility": "circle", "topic": "tea", "at": 9e12}
+    visitor.page.evaluate("([key, draft]) => localStorage.setItem(key, draft)", [key, json.dumps(draft)])
+    visitor.page.reload()
+    expect(visitor.page.locator("#toast")).to_have_text("Part of your draft is gone. Check it before you publish.")
+    expect(visitor.page.locator(f'{COMPOSER} [value="public"]')).to_be_checked()
+    visitor.page.reload()
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("words")
+    expect(visitor.page.locator("#toast")).to_be_empty()
+
+
+def lines(visitor: Visitor) -> Locator:
+    return visitor.page.locator(".drafts li bdi")
+
+
+def test_drafts_are_listed_taken_up_and_deleted(visitor: Visitor, author: User) -> None:
+    question = publish(sender=author, content={"text": "a question"})
+    visitor.goto(f"/items/new?reply_to={question.pk}")
+    visitor.page.get_by_label("Your reply").fill("half an answer")
+    visitor.goto("/")
+    at = write_everything(visitor)
+    choose(visitor, "drafts")
+    expect(lines(visitor)).to_have_text(["half an answer"])
+    save = visitor.page.get_by_role("button", name="Save draft")
+    save.click()
+    expect(lines(visitor)).to_have_text(["Which one?", "half an answer"])
+    box = visitor.page.get_by_label("What's new?")
+    expect(box).to_have_value("")
+    expect(visitor.page.locator(f"{COMPOSER} .send")).to_have_text("Publish")
+    box.fill("second")
+    visitor.goto("/items/new")
+    choose(visitor, "drafts")
+    lines(visitor).first.click()
+    has_everything(visitor, at)
+    expect(lines(visitor)).to_have_text(["second", "half an answer"])
+    lines(visitor).first.click()
+    expect(box).to_have_value("second")
+    expect(visitor.page.locator(f'{COMPOSER} [value="public"]')).to_be_checked()
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    assert Item.objects.filter(content__text="second").exists()
+    visitor.goto("/")
+    visitor.page.get_by_label("What's new?").click()
+    choose(visitor, "drafts")
+    visitor.page.get_by_role("button", name="Delete: Which one?").click()
+    expect(lines(visitor)).to_have_text(["half an answer"])
+    visitor.page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(lines(visitor)).to_have_text(["Which one?", "half an answer"])
+    lines(visitor).first.click()
+    has_everything(visitor, at)
+    lines(visitor).last.click()
+    expect(visitor.page.get_by_label("Your reply")).to_have_value("half an answer")
+
+
+def test_posts_from_the_list_are_published_once_each(visitor: Visitor) -> None:
+    visitor.goto("/")
+    box = visitor.page.get_by_label("What's new?")
+    box.click()
+    choose(visitor, "drafts")
+    for number in range(21):
+        box.fill(f"draft {number}")
+        visitor.page.get_by_role("button", name="Save draft").click()
+    expect(visitor.page.locator("#toast")).to_have_text("You can keep up to 20 drafts. Delete one first.")
+    expect(box).to_have_value("draft 20")
+    expect(lines(visitor)).to_have_count(20)
+    for count in (1, 2, 3):
+        visitor.page.get_by_role("button", name="Publish").click()
+        until(lambda: Item.objects.count() == count, 20)  # noqa: B023 (at once)
+        expect(box).to_have_value("")
+        box.click()
+        choose(visitor, "drafts")
+        lines(visitor).nth(0).click()
+    assert list(Item.objects.order_by("pk").values_list("content__text", flat=True)) == [
+        "draft 20",
+        "draft 19",
+        "draft 18",
+    ]

@@ -1,5 +1,5 @@
 // Drafts: what is written in a composer is kept in this browser, for each reader and place, until it is published or
-// discarded. A place is a new post, a reply to an item, or the edit of one (`data-draft`).
+// discarded. A place is a new post, a reply to an item, the edit of one (`data-draft`), or a line of the list of drafts.
 "use strict";
 
 const FORGOTTEN = 90 * 86_400_000; // milliseconds after which a draft is dropped
@@ -20,7 +20,8 @@ function keysOfDrafts(beginning) {
 
 // The places of the reader's drafts.
 function draftPlaces() {
-  return keysOfDrafts(draftKey("")).map((key) => key.slice(draftKey("").length));
+  const kept = keysOfDrafts(draftKey("")).map((key) => key.slice(draftKey("").length));
+  return [...new Set([...kept, ...unkept.keys()])];
 }
 
 function parsedDraft(key) {

@@ -2,7 +2,8 @@
 // was kept, its words, choices and pictures (composer.js).
 "use strict";
 
-const FIELDS = ["text", "title", "warning", "sensitive", "visibility", "publish_at", "key"];
+const BESIDE = ["page", "open", "at", "media"]; // in a draft beside its fields
+const awaited = new WeakMap(); // a composer: what its draft has for fields that are about to come
 
 function composers() {
   return Array.from(document.querySelectorAll("form[data-draft]"));
@@ -16,19 +17,41 @@ function isEditor(form) {
   return form.dataset.draft.startsWith("edit");
 }
 
+// The names of what its writer sets. The rest says where a post goes.
+function fieldsOf(form) {
+  const fields = Array.from(form.elements).filter(({ name, type }) => name && type !== "file" && (type !== "hidden" || name === "key"));
+  return [...new Set(fields.filter((field) => !field.closest("ol.media, .files")).map(({ name }) => name))];
+}
+
+// Sets a field, if it takes this value.
+function fill(field, value) {
+  if (typeof value === "boolean") field.checked = value;
+  else if (field.type !== "radio") field.value = value; // one alone, which is no choice
+  const isSaid = field.type === "checkbox" ? field.checked : field.value;
+  const place = field.matches?.("input, textarea") && field.closest("details.extra"); // radio buttons are a list
+  if (isSaid && place) place.open = true;
+  return typeof value === "boolean" || field.value === value;
+}
+
 function fillComposer(form, draft) {
   if (form.elements.key) form.dataset.key ||= form.elements.key.value; // of its own, under which nothing is published
-  for (const name of FIELDS) {
-    const field = form.elements[name];
-    if (field && typeof draft[name] === "string") field.value = draft[name];
-    if (field && typeof draft[name] === "boolean") field.checked = draft[name];
-    const isSaid = field?.type === "checkbox" ? field.checked : field?.value;
-    const place = field?.closest?.("details.extra"); // the radio buttons of the audience are a list
-    if (isSaid && place) place.open = true;
+  const values = Object.entries(draft).filter(([name, value]) => !BESIDE.includes(name) && ["string", "boolean"].includes(typeof value));
+  const rest = values.filter(([name, value]) => (form.elements[name] ? !fill(form.elements[name], value) : value));
+  const poll = form.querySelector("details.polled[hx-get]");
+  const isComing = poll && !form.elements.option_1 && rest.some(([name]) => name.startsWith("option_"));
+  awaited.delete(form);
+  if (isComing) {
+    awaited.set(form, Object.fromEntries(rest));
+    htmx.process(poll); // it asks for its fields as soon as it is open
+    poll.open = true;
   }
   if (Array.isArray(draft.media)) putPictures(form, draft.media);
   count(form.elements.text);
+  stretch(form);
   nameSending(form);
+  if (isComing || !rest.some(([name]) => !name.startsWith("poll_"))) return; // a poll without answers is none
+  say(toast.dataset.lost);
+  form.dispatchEvent(new Event("attached", { bubbles: true })); // what is left is kept
 }
 
 // A post with a time is scheduled, not published.
@@ -37,6 +60,27 @@ function nameSending(form) {
   if (!send) return;
   send.dataset.now ??= send.textContent;
   send.textContent = form.elements.publish_at.value ? send.dataset.later : send.dataset.now;
+}
+
+// The one at home is one row until it is used.
+function openAtHome(form, ...more) {
+  form.closest("form.at-home")?.classList.add("open", ...more);
+}
+
+// Show the draft that was written elsewhere; empty the form if that was published or discarded.
+function renewComposer(form) {
+  const draft = readDraft(form.dataset.draft);
+  form.reset();
+  awaited.delete(form);
+  if (draft) {
+    openAtHome(form);
+    fillComposer(form, draft);
+    return;
+  }
+  if (form.dataset.key) form.elements.key.value = form.dataset.key; // a form leaves hidden fields as they are
+  putPictures(form, isEditor(form) ? JSON.parse(form.dataset.pictures) : []);
+  count(form.elements.text);
+  nameSending(form);
 }
 
 (() => {
@@ -48,16 +92,17 @@ function nameSending(form) {
 
   function isBegun(form) {
     const pictures = picturesOf(form);
-    if (!isEditor(form)) return Boolean(form.elements.text.value.trim() || pictures.length);
+    const isTyped = (field) => field.matches?.("textarea, input:not([type=checkbox], [type=radio], [type=hidden])") && field.value.trim();
+    if (!isEditor(form)) return pictures.length > 0 || awaited.has(form) || fieldsOf(form).some((name) => isTyped(form.elements[name]));
     if ("unsaved" in form.dataset || JSON.stringify(pictures) !== form.dataset.pictures) return true;
-    return FIELDS.some((name) => form.elements[name] && isChanged(form.elements[name]));
+    return fieldsOf(form).some((name) => isChanged(form.elements[name]));
   }
 
   function keep(form) {
-    const draft = { page: location.pathname, open: true, at: Date.now(), media: picturesOf(form) };
-    for (const name of FIELDS) {
+    const draft = { ...awaited.get(form), page: location.pathname, open: true, at: Date.now(), media: picturesOf(form) };
+    for (const name of fieldsOf(form)) {
       const field = form.elements[name];
-      if (field) draft[name] = field.type === "checkbox" ? field.checked : field.value;
+      draft[name] = field.type === "checkbox" ? field.checked : field.value;
     }
     writeDraft(form.dataset.draft, isBegun(form) ? draft : null);
   }
@@ -85,33 +130,15 @@ function nameSending(form) {
     if (document.activeElement === area) area.setSelectionRange(area.value.length, area.value.length);
   }
 
-  // Show the draft that another tab wrote; empty the form if that tab published or discarded it.
-  function renew(form) {
-    const draft = readDraft(form.dataset.draft);
-    if (draft) {
-      openAtHome(form);
-      fillComposer(form, draft);
-      return;
-    }
-    form.reset();
-    if (form.dataset.key) form.elements.key.value = form.dataset.key; // a form leaves hidden fields as they are
-    putPictures(form, isEditor(form) ? JSON.parse(form.dataset.pictures) : []);
-    count(form.elements.text);
-  }
-
   window.addEventListener("storage", ({ key }) => {
     for (const form of composers()) {
-      if (key === draftKey(form.dataset.draft) && !(document.hasFocus() && form.contains(document.activeElement))) renew(form);
+      if (key === draftKey(form.dataset.draft) && !(document.hasFocus() && form.contains(document.activeElement))) renewComposer(form);
     }
   });
   window.addEventListener("pageshow", ({ persisted }) => {
-    if (persisted) composers().forEach(renew);
+    if (persisted) composers().forEach(renewComposer);
   });
 
-  // --- The one at home is one row until it is used
-  function openAtHome(form, ...more) {
-    form.closest("form.at-home")?.classList.add("open", ...more);
-  }
   document.addEventListener("focusin", ({ target }) => openAtHome(target, "used"));
 
   // What a press of a tool opens is what one writes next.
@@ -120,7 +147,19 @@ function nameSending(form) {
     if (target.contains(document.activeElement)) target.querySelector("input, textarea")?.focus();
   }, { capture: true });
 
+  // The fields of a poll have come.
+  document.body.addEventListener("htmx:afterSettle", ({ target }) => {
+    const form = target.closest("form[data-draft]");
+    if (awaited.has(form)) fillComposer(form, awaited.get(form));
+  });
+
   // --- Sending
+  document.addEventListener("htmx:confirm", (event) => {
+    if (!awaited.has(event.detail.elt)) return;
+    event.preventDefault(); // it would go without its poll
+    event.stopPropagation();
+    say(toast.dataset.offline);
+  }, { capture: true });
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.elt.matches("form[data-draft]")) detail.elt.elements.text.readOnly = true;
   });
