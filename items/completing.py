@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from accounts.models import User
-from items.emoji import emoji_named
+from items.emoji import Emoji, emoji_named
 from items.search.query import parse
 from items.search.user_search import search_users
 from items.tags.popular import popular_beginning
@@ -60,8 +60,8 @@ def completions(typed: str, reader: User) -> list[Completion]:
     """Up to `COUNT` texts to replace `typed`: users for "@…", hashtags for "#…", both for letters alone, emoji for
     ":…".
     """
-    if typed.startswith(":"):
-        return [Completion(one.emoji, name=one.name) for one in emoji_named(typed[1:], COUNT)]
+    if typed.startswith((":", "\uff1a")):
+        return [Completion(one.emoji, name=one.name) for one in _emoji(typed[1:])]
     sign, letters = SIGNS.get(typed[:1]), typed[1:] if typed[:1] in SIGNS else typed
     if not letters or len(letters) > LENGTH:
         return []
@@ -70,6 +70,16 @@ def completions(typed: str, reader: User) -> list[Completion]:
     if sign == "#":
         return _tags(letters, reader)
     return _people(letters, reader)[: COUNT // 2] + _tags(letters, reader)[: COUNT // 2]
+
+
+def _emoji(name: str) -> list[Emoji]:
+    """Emoji with this name. One that begins with a digit may be a time of day, and must be a short code."""
+    found = emoji_named(name, COUNT)
+    if not name[:1].isdigit():
+        return found
+    code = name.lower().replace("_", " ")
+    end = None if code.isdigit() else len(code)
+    return [one for one in found if any(known[:end] == code for known in (*one.codes, one.names[0]))]
 
 
 def _people(letters: str, reader: User) -> list[Completion]:

@@ -1,3 +1,5 @@
+# ruff: noqa: RUF001 - full-width signs are meant
+import contextlib
 from datetime import timedelta
 from typing import Any
 
@@ -60,3 +62,75 @@ def test_emoji_complete_by_name_and_come_from_the_picker(visitor: Visitor) -> No
     expect(found).to_have_count(1)
     found.first.click()
     expect(box).to_have_value("off 🚀 at 12:30🦓")
+    expect(found.first).to_be_focused()
+
+
+def test_undo_takes_back_what_was_inserted(visitor: Visitor) -> None:
+    UserFactory.create(username="mira")
+    visitor.goto("/items/new")
+    page = visitor.page
+    box, options = page.get_by_label("What's new?"), page.locator(".completions li")
+    box.press_sequentially("to @mir")
+    options.first.click()
+    expect(box).to_have_value("to @mira ")
+    page.keyboard.press("Control+z")
+    expect(box).to_have_value("to @mir")
+    page.keyboard.press("Control+Shift+z")
+    expect(box).to_have_value("to @mira ")
+    page.locator(".composer .emoji summary").click()
+    page.locator(".emoji-found button").first.click()
+    expect(box).to_have_value("to @mira 😀")
+    box.focus()
+    page.keyboard.press("Control+z")
+    expect(box).to_have_value("to @mira ")
+    box.fill("a b")
+    box.evaluate("(box) => box.setSelectionRange(0, 1)")
+    page.locator(".emoji-found button").first.click()
+    expect(box).to_have_value("😀 b")
+    box.focus()
+    page.keyboard.press("Control+z")
+    expect(box).to_have_value("a b")
+
+
+@pytest.mark.parametrize("how", ["isComposing: true", "keyCode: 229"])
+def test_keys_of_an_input_method_do_nothing_of_ours(visitor: Visitor, how: str) -> None:
+    visitor.goto("/")
+    page = visitor.page
+    box, options = page.get_by_label("What's new?"), page.locator(".completions li")
+    press = f"""(element, [key, ctrlKey]) => {{
+        const options = {{ key, ctrlKey, {how}, bubbles: true, cancelable: true }};
+        return !element.dispatchEvent(new KeyboardEvent("keydown", options));
+    }}"""
+    box.press_sequentially("fine：smi")
+    expect(options).to_have_count(0)  # words before a wide colon
+    box.press_sequentially(" ：smile")
+    expect(options.first).to_be_visible()
+    for key in ("Enter", "Tab", "ArrowDown", "Escape"):
+        assert not box.evaluate(press, [key, False])
+    assert not box.evaluate(press, ["Enter", True])
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_value("fine：smi ：smile")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("fine：smi 😄 ")
+    page.locator("body").evaluate(press, ["?", False])
+    page.locator("body").evaluate(press, ["n", False])
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    assert not Item.objects.exists()
+    box.press("Control+Enter")
+    expect(page.locator("#feed article")).to_have_count(1)
+
+
+def test_what_completes_as_emoji(visitor: Visitor) -> None:
+    visitor.goto("/items/new")
+    page = visitor.page
+    box, options = page.get_by_label("What's new?"), page.locator(".completions li")
+    for text, emoji in (("好:赞", "👍"), (":+1", "👍"), (":tada", "🎉"), ("at :100", "💯"), ("：heart", "❤️")):
+        box.fill("")
+        box.press_sequentially(text)
+        expect(options.first).to_contain_text(emoji)
+    for text in ("at :30", "12:30", "晚上：30", "他说：好", "注意：ok", "3:pm", "明天:8点", "https://a.example:80"):
+        with page.expect_request("**/complete?**") if text in ("at :30", "明天:8点") else contextlib.nullcontext():
+            box.fill("")
+            box.press_sequentially(text)
+        page.wait_for_timeout(300)
+        expect(options).to_have_count(0)

@@ -2,11 +2,20 @@
 // the list is of people and hashtags to go to, and after `from:` of names.
 "use strict";
 
+// Puts a text in the place of another by the browser's own editing, so that undo takes it back.
+function insertText(area, text, begin, end) {
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(begin, end);
+  if (document.execCommand("insertText", false, text)) return;
+  area.setRangeText(text, begin, end, "end");
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 (() => {
   const PAUSE = 150; // milliseconds without a key, after which is asked
   const KEPT = 200; // answers that are remembered
   // The sign and what was typed after it, just before the caret; no part of a longer word or address.
-  const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100})|(?::(?:[\p{L}\p{N}_-]{2,30}|[\u3400-\u9fff])))$/u;
+  const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100})|(?::(?:[\p{L}\p{N}_+-]{2,30}|[\u3400-\u9fff]))|(?:(?<!\p{L})\uff1a[A-Za-z0-9_+-]{2,30}))$/u;
   const FIELDS = "textarea[data-limit], input[data-suggests]";
   const SENDER = /(?:^|\s)from[:：][@＠]?([\w-]+)$/i;
   const SOUGHT = /^[@#＠＃]?(?:[\p{L}\p{N}\p{M}_.-]{3,100}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2})$/u;
@@ -93,11 +102,9 @@
     close();
     if (leads) return location.assign(option.dataset.address);
     const text = query === word ? option.dataset.text : option.dataset.text.slice(1);
-    one.focus({ preventScroll: true });
     const after = /^\s/.test(one.value.slice(end)) ? "" : " ";
-    one.setRangeText(text + after, begin, end, "end");
+    insertText(one, text + after, begin, end);
     if (!after) one.setSelectionRange(one.selectionStart + 1, one.selectionStart + 1);
-    one.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   document.addEventListener("input", ({ target }) => {
@@ -107,7 +114,7 @@
     else timer = setTimeout(() => look(target), PAUSE);
   });
   document.addEventListener("keydown", (event) => {
-    if (!area || event.target !== area || event.isComposing) return;
+    if (!area || event.target !== area) return;
     const options = [...list.children];
     const place = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
     const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;

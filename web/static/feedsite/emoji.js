@@ -16,8 +16,9 @@
 
   function put(panel, emoji) {
     const area = panel.closest("form").elements.text;
-    area.setRangeText(emoji, area.selectionStart, area.selectionEnd, "end");
-    area.dispatchEvent(new Event("input", { bubbles: true }));
+    const pressed = document.activeElement;
+    insertText(area, emoji, area.selectionStart, area.selectionEnd);
+    pressed.focus({ preventScroll: true });
   }
 
   document.addEventListener("toggle", ({ target }) => {
@@ -30,7 +31,7 @@
     timer = setTimeout(() => fill(panel, target.value.trim() ? { q: target.value.trim() } : {}), PAUSE);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.isComposing || !event.target.matches("details.emoji input")) return;
+    if (event.key !== "Enter" || !event.target.matches("details.emoji input")) return;
     event.preventDefault(); // it would publish the post
     event.target.closest("details").querySelector("[data-emoji]")?.click();
   });

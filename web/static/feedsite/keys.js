@@ -75,7 +75,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (document.cookie.split("; ").includes("keys=off")) return;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")) return;
     const open = document.querySelector("dialog[open]");
     if (open && (open.id !== "keys" || event.key !== "?")) return;

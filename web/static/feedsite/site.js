@@ -1,6 +1,11 @@
 // Additions of the pages to htmx: messages of outcomes, keys in feeds. Pages work without it.
 "use strict";
 
+// A key that an input method takes is not ours. Safari tells only by its code that it ends the choice of a character.
+addEventListener("keydown", (event) => {
+  if (event.isComposing || event.keyCode === 229) event.stopImmediatePropagation();
+}, { capture: true });
+
 const toast = document.getElementById("toast");
 let toastTimer;
 

@@ -75,8 +75,7 @@
   });
 
   document.addEventListener("keydown", (event) => {
-    // In an input method the key ends the choice of a character.
-    if (event.key !== "Escape" || event.isComposing || document.querySelector("details.menu[open]")) return;
+    if (event.key !== "Escape" || document.querySelector("details.menu[open]")) return;
     const form = event.target.closest(".slot form[data-draft]");
     if (!form) return;
     event.preventDefault();
