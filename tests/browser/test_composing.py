@@ -73,6 +73,32 @@ def test_pictures_are_dropped_and_pasted(home: Visitor, way: str) -> None:
     kept(home, 1)
 
 
+PASTE = """([data, name, type, text]) => {
+    const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+    const pasted = new DataTransfer();
+    pasted.items.add(new File([bytes], name, { type }));
+    pasted.setData("text/plain", text);
+    const options = { bubbles: true, cancelable: true, clipboardData: pasted };
+    return !document.querySelector(".composer textarea").dispatchEvent(new ClipboardEvent("paste", options));
+}"""
+
+
+def test_a_picture_of_a_file_manager_is_pasted_though_its_name_comes_along(home: Visitor) -> None:
+    def is_taken(text: str, name: str = "été 1%.jpg", kind: str = "image/jpeg") -> bool:
+        return bool(home.page.evaluate(PASTE, [base64.b64encode(jpeg()).decode(), name, kind, text]))
+
+    assert is_taken("x-special/nautilus-clipboard\ncopy\nfile:///home/me/%C3%A9t%C3%A9%201%25.jpg\n")
+    kept(home, 1)
+    for text in ("été 1%.jpg", "été 1%", "e\u0301te\u0301 1%.jpg", "C:\\Users\\me\\été 1%.jpg", "/home/été 1%.jpg\r\n"):
+        entries(home).get_by_role("button", name="Remove").click()
+        assert is_taken(text), text
+        kept(home, 1)
+    for text in ("A1\tB1", "words of a page", "été 1%.jpg and words", "été 1%.jpg\nother.jpg", "jpg", "1"):
+        assert not is_taken(text), text
+    assert not is_taken("report.pdf", "report.pdf", "application/pdf")
+    kept(home, 1)
+
+
 def test_pictures_are_ordered_described_and_removed(home: Visitor, reader: Any) -> None:
     pick(home, file("a.jpg", 80), file("b.jpg", 90), file("c.jpg", 100))
     kept(home, 3)

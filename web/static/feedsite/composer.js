@@ -124,10 +124,29 @@ function stretch(form) {
     event.preventDefault();
     add(form, event.dataTransfer.files);
   });
+  // The last part of a path or address.
+  function nameIn(path) {
+    const name = path.split(/[\\/]/).at(-1).normalize();
+    try {
+      return decodeURIComponent(name);
+    } catch {
+      return name;
+    }
+  }
+
+  // A file manager gives the names or addresses of files with them. Another text is what was copied (of a sheet, a page).
+  function isNameOf(text, files) {
+    const names = Array.from(files, ({ name }) => nameIn(name));
+    const lines = text.split(/[\r\n\0]+/).filter((line) => line && !/^(x-special\/.*|copy|cut)$/.test(line));
+    const isMedia = Array.from(files).some(({ type }) => /^(image|video)\//.test(type));
+    const isName = (line) => names.some((name) => [name, name.replace(/\.[^.]+$/, "")].includes(nameIn(line)));
+    return !lines.length || (isMedia && lines.every(isName));
+  }
+
   document.addEventListener("paste", (event) => {
     const { form } = event.target;
     const files = event.clipboardData?.files;
-    if (!takesFiles(form) || !files?.length || event.clipboardData.getData("text/plain")) return;
+    if (!takesFiles(form) || !files?.length || !isNameOf(event.clipboardData.getData("text/plain"), files)) return;
     event.preventDefault();
     add(form, files);
   });
