@@ -10,7 +10,7 @@ from community.dataset import Dataset, PostRow, UserRow
 from community.dataset_files import PathError, open_inside
 from community.problems import LineError
 from media import attaching
-from media.actions import MediaError, check_description, check_file, delete_stored, upload
+from media.actions import MediaError, check_file, clean_description, delete_stored, upload
 from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
 from media.models import MediaFile, Use
@@ -44,7 +44,7 @@ class Pictures:
         kinds = []
         for path, words in post.media:
             with self._reporting_errors(lambda what: self._wrong_medium(post, what), path):
-                check_description(words)
+                clean_description(words)
                 with self._opened(path) as file:
                     kinds.append(check_file(file))
         with self._reporting_errors(lambda what: self._wrong_medium(post, what), "media"):

@@ -30,6 +30,7 @@ from media.offering import BlockedMediaError, check_allowed, reports_blocked_med
 from media.signals import medium_described
 from media.store import incoming, store
 from storage.queue import task
+from web.letters import is_blank
 from web.refusals import ConflictError, RefusalError
 from web.strict_json import check_text
 
@@ -133,7 +134,7 @@ def store_file(
 ) -> MediaFile:
     """As `upload`, for a file that nobody sent: nobody is told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
-    check_description(description)
+    description = clean_description(description)
     digest = _digest(file)
     if key and (made := _earlier_upload(owner_id, key, digest)):
         return made
@@ -200,8 +201,8 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
     return kind
 
 
-def check_description(text: str) -> None:
-    """Raise DescriptionError for a wrong description."""
+def clean_description(text: str) -> str:
+    """The description, "" if nothing of it is visible. Raises DescriptionError."""
     try:
         check_text(text)
     except ValueError as error:
@@ -210,6 +211,7 @@ def check_description(text: str) -> None:
         raise DescriptionError(
             _("The description can have up to %(count)d characters.") % {"count": DESCRIPTION_LENGTH}
         )
+    return "" if is_blank(text) else text
 
 
 def _size(file: IO[bytes]) -> int:
@@ -310,8 +312,14 @@ def _process_video(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
     return [path]
 
 
+UNPLAYED = {"mulaw": "µ-law", "alaw": "A-law", "mpeg2": "MPEG-2", "vorbis": "Vorbis in MP4"}
+
+
 def _film_refusal(reason: str) -> str:
+    if reason in UNPLAYED:
+        return _("%(name)s is not taken: browsers can't play it.") % {"name": UNPLAYED[reason]}
     return {
+        "mkv": _("MKV is not taken: use MP4, MOV or WebM."),
         "kind": _("Use MP4, MOV or WebM."),
         "pictures": _("It has no picture, or one that browsers can't play."),
         "sides": _("It's wider or taller than 8192 pixels."),
@@ -348,8 +356,7 @@ def describe(
     """Change description or focus. Raises MediaError."""
     fields: dict[str, Any] = {}
     if description is not None:
-        check_description(description)
-        fields["description"] = description
+        fields["description"] = clean_description(description)
     if focus is not None:
         fields["focus_x"], fields["focus_y"] = focus
     for name, value in fields.items():

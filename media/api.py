@@ -1,7 +1,5 @@
 """Uploads and a user's own media over HTTP."""
 
-import math
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,7 +11,7 @@ from rest_framework.request import Request
 from media import actions
 from media.captioning import remove_captions, set_captions
 from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
-from media.objects import MediaObject, object_from_row
+from media.objects import MediaObject, object_from_row, parse_focus
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
@@ -29,7 +27,6 @@ from web.rest import (
 )
 
 T = TypeVar("T")
-FOCUS = re.compile(r"\s*(-?[0-9]?\.?[0-9]{0,9})\s*,\s*(-?[0-9]?\.?[0-9]{0,9})\s*", re.ASCII)
 
 
 class FocusField(serializers.CharField):
@@ -41,14 +38,10 @@ class FocusField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> tuple[float, float]:  # type: ignore[override]
         """Parse the two numbers."""
-        match = FOCUS.fullmatch(data) if isinstance(data, str) else None
-        try:
-            x, y = map(float, match.groups()) if match else (math.inf, math.inf)
-        except ValueError:
-            x = y = math.inf
-        if not (-1 <= x <= 1 and -1 <= y <= 1):
+        focus = parse_focus(data) if isinstance(data, str) else None
+        if focus is None:
             raise serializers.ValidationError('Two numbers from -1 to 1, as "0.5,-0.25".')
-        return x, y
+        return focus
 
 
 class Upload(StrictSerializer):

@@ -29,7 +29,9 @@ WAIT_FACTOR = 3
 GRACE_SECONDS = 2.0
 """Extra time to wait for an answer."""
 REASONS = frozenset(
-    {"broken", "pixels", "frames", "memory", "full"} | {"kind", "whole", "pictures", "sides", "sound", "parts"}
+    {"broken", "pixels", "frames", "memory", "full"}
+    | {"kind", "whole", "pictures", "sides", "sound", "parts"}
+    | {"mkv", "mulaw", "alaw", "mpeg2", "vorbis"}
 )
 """Reasons to refuse a picture, then a video."""
 

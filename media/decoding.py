@@ -23,7 +23,7 @@ from typing import Any
 
 import blurhash
 import pillow_heif
-from PIL import Image, ImageCms, ImageSequence, features
+from PIL import Image, ImageCms, ImageFile, ImageSequence, PngImagePlugin, features
 
 from media import videos
 
@@ -51,6 +51,23 @@ BYTES_OF_PIXEL = 14
 """Address space per allowed pixel: 4 bytes decoded, 3 to 8 more in the decoders of AVIF and HEIC, and a copy in another
 mode.
 """
+
+
+class _PngChunks(PngImagePlugin.PngStream):
+    """Chunks of a PNG without its texts, which are not kept. Damaged or very long ones do not matter."""
+
+    def chunk_tEXt(self, pos: int, length: int) -> bytes:  # noqa: N802 (Pillow's names)
+        assert self.fp is not None  # noqa: S101 (for the type checker)
+        return ImageFile._safe_read(self.fp, length)
+
+    chunk_zTXt = chunk_iTXt = chunk_tEXt  # noqa: N815
+
+    def crc(self, cid: bytes, data: bytes) -> None:
+        check = self.crc_skip if cid in (b"tEXt", b"zTXt", b"iTXt") else super().crc
+        check(cid, data)
+
+
+PngImagePlugin.PngStream = _PngChunks  # type: ignore[misc]
 
 
 class PictureRefusedError(Exception):
@@ -114,7 +131,9 @@ def write_animation(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     frames: list[Image.Image] = []
     durations: list[int] = []
     pixels = 0
-    for frame in ImageSequence.Iterator(image):
+    for number, frame in enumerate(ImageSequence.Iterator(image)):
+        if number == 0 and getattr(image, "default_image", False):
+            continue  # an APNG has it for programs that show no animation
         check_size(frame, job["pixels"])
         pixels += frame.width * frame.height
         if len(frames) >= job["frames"] or pixels > job["pixels"]:

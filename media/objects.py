@@ -1,5 +1,6 @@
 """Media as pages and clients see them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -44,6 +45,18 @@ class Focus(msgspec.Struct):
 
     x: float
     y: float
+
+
+_NUMBER = r"\s*([+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:e[+-]?[0-9]{1,3})?)\s*"
+_POINT = re.compile(f"{_NUMBER},{_NUMBER}", re.ASCII | re.IGNORECASE)
+
+
+def parse_focus(text: str) -> tuple[float, float] | None:
+    """Parse "x,y", each from -1 to 1."""
+    if not (match := _POINT.fullmatch(text)):
+        return None
+    x, y = map(float, match.groups())
+    return (x, y) if -1 <= x <= 1 and -1 <= y <= 1 else None
 
 
 class Meta(msgspec.Struct, omit_defaults=True):

@@ -169,9 +169,13 @@ TABLES = {
 }
 """Bytes of a table's entry in versions 0 and 1."""
 PICTURES = frozenset({b"avc1", b"avc3", b"hvc1", b"hev1", b"dvh1", b"dvhe", b"av01", b"vp08", b"vp09", b"mp4v"})
-PLAIN_SOUNDS = frozenset({b"sowt", b"twos", b"in24", b"lpcm", b"ipcm", b"ulaw", b"alaw"})
+PLAIN_SOUNDS = frozenset({b"sowt", b"twos", b"in24", b"lpcm", b"ipcm"})
 SOUNDS = frozenset({b"mp4a", b"Opus", b"fLaC", b"alac", b"ac-3", b"ec-3", b".mp3"}) | PLAIN_SOUNDS
 """Codecs of tracks that are kept."""
+UNPLAYED = {b"ulaw": "mulaw", b"alaw": "alaw", b"m2v1": "mpeg2", b"mp2v": "mpeg2", b"mpg2": "mpeg2"}
+"""Codecs of MP4 and MOV that browsers do not play, and that a refusal names."""
+UNPLAYED_OBJECTS = dict.fromkeys((*range(0x60, 0x66), 0x6A), "mpeg2") | {0xDD: "vorbis"}
+"""The same by the object types of an `esds`."""
 CONFIGS = frozenset(
     {b"avcC", b"hvcC", b"av1C", b"vpcC", b"esds", b"dvcC", b"dvvC", b"dOps", b"dfLa", b"alac", b"dac3", b"dec3"}
     | {b"pasp", b"clap", b"fiel", b"btrt", b"mdcv", b"clli", b"SmDm", b"CoLL", b"chan", b"srat", b"pcmC"}
@@ -215,6 +219,8 @@ class _Movie:
         self.samples: list[tuple[int, int]] = []
         self.sounds = [0, 0]
         """Sound tracks left out, and kept."""
+        self.unplayed: dict[bytes, str] = {}
+        """The reason why a track was left out, by its handler."""
 
     def read(self) -> VideoFacts:
         found: dict[bytes, int] = {}
@@ -238,8 +244,10 @@ class _Movie:
                 self.free(box)
         if found.get(b"moov") != 1 or not data:
             raise VideoError("whole")
+        if b"vide" in self.unplayed and not any(track.has_pictures for track in self.tracks.values()):
+            raise VideoError(self.unplayed[b"vide"])
         if self.sounds[0] and not self.sounds[1]:
-            raise VideoError("sound")
+            raise VideoError(self.unplayed.get(b"soun", "sound"))
         self.place_samples(data)
         seconds = self.fragments_seconds() if b"moof" in found else self.duration
         return _facts("mov" if brand == b"qt  " or not brand else "mp4", *self.sides, seconds)
@@ -427,6 +435,8 @@ class _Movie:
         for entry in self.boxes(box.body + 8, box.end):
             count += 1
             if entry.type not in (PICTURES if handler == b"vide" else SOUNDS):
+                if entry.type in UNPLAYED:
+                    self.unplayed[handler] = UNPLAYED[entry.type]
                 return None
             if handler == b"vide":
                 size = 78
@@ -440,15 +450,19 @@ class _Movie:
                 self.plan.patch(entry.body + 10, bytes(6))  # the maker
                 if entry.type in PLAIN_SOUNDS and version < 2:
                     unit = channels * max(bits, 8) // 8
-            self.configs(entry.body + size, entry.end)
+            if unplayed := self.configs(entry.body + size, entry.end):
+                self.unplayed[handler] = unplayed
+                return None
         return unit if count else None
 
-    def configs(self, start: int, end: int, *, is_inner: bool = False) -> None:
+    def configs(self, start: int, end: int, *, is_inner: bool = False) -> str:
+        """Keep what a decoder needs. Returns one of `UNPLAYED_OBJECTS`, or ""."""
+        unplayed = ""
         for box in self.boxes(start, end):
             length = box.end - box.body
             if box.type == b"wave" and not is_inner:
                 self.head(box)
-                self.configs(box.body, box.end, is_inner=True)
+                unplayed = self.configs(box.body, box.end, is_inner=True) or unplayed
             elif box.type == b"colr" and length == COLOUR_BYTES.get(self.plan.some(box.body, 4)):
                 self.plan.keep(box.start, box.end)
             elif box.type == b"dfLa" and length > FLAC_BYTES:
@@ -456,8 +470,11 @@ class _Movie:
                 self.plan.patch(box.body + 4, b"\x80")  # drop comments and pictures
             elif box.type in CONFIGS and length <= CONFIG_BYTES:
                 self.plan.keep(box.start, box.end)
+                if box.type == b"esds":
+                    unplayed = UNPLAYED_OBJECTS.get(_object_type(self.plan.some(box.body, min(length, 64))), unplayed)
             else:
                 self.free(box)
+        return unplayed
 
     # --- samples ---------------------------------------------------------------------------------------
     def sampled(self, tables: dict[bytes, Box], unit: int) -> None:
@@ -619,6 +636,25 @@ def _per_chunk(runs: "array.array[int]", chunks: int) -> Iterator[int]:
         yield many
 
 
+def _object_type(data: bytes) -> int:
+    """The object type that an `esds` names, or 0."""
+    at = 4
+    for tag in (3, 4):
+        if data[at : at + 1] != bytes([tag]):
+            return 0
+        at += 1
+        while data[at : at + 1] >= b"\x80":
+            at += 1
+        at += 1
+        if tag == 3:
+            flags = data[at + 2] if at + 2 < len(data) else 0
+            at += 3 + (2 if flags & 0x80 else 0)
+            if flags & 0x40:
+                at += 1 + (data[at] if at < len(data) else 0)
+            at += 2 if flags & 0x20 else 0
+    return data[at] if at < len(data) else 0
+
+
 # --- WebM ------------------------------------------------------------------------------------------------
 EBML, SEGMENT, VOID, DOCTYPE = 0x1A45DFA3, 0x18538067, 0xEC, 0x4282
 SEEK_HEAD, INFO, TRACKS, CLUSTER, CUES = 0x114D9B74, 0x1549A966, 0x1654AE6B, 0x1F43B675, 0x1C53BB6B
@@ -676,6 +712,8 @@ class _WebM:
         for element in self.elements(0, self.plan.size):
             if element.id == EBML and not kind:
                 kind = self.header(element)
+                if kind == b"matroska":
+                    raise VideoError("mkv")
             elif element.id == SEGMENT and kind:
                 segments += 1
                 self.segment(element)

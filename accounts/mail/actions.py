@@ -38,12 +38,12 @@ def send(
 
 
 def is_address(text: str) -> bool:
-    """Whether it is one valid address on one line."""
+    """Whether it is one valid address on one line, of a domain with a name: a@[127.0.0.1] is none."""
     try:
         validate_email(text)
     except ValidationError:
         return False
-    return len(text) <= ADDRESS_LENGTH and text.isprintable()
+    return len(text) <= ADDRESS_LENGTH and text.isprintable() and not text.endswith("]")
 
 
 def retry(*, letter_id: int) -> bool:

@@ -39,7 +39,7 @@ from media.actions import PICTURES_AN_ITEM
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile, MediaKind, Use
-from media.objects import Focus, MediaObject, media_objects, object_from_row
+from media.objects import Focus, MediaObject, media_objects, object_from_row, parse_focus
 from relations.visibility import is_following
 from web.rest import parse_id
 
@@ -341,11 +341,7 @@ def _warned(fields: dict[str, Any]) -> dict[str, Any]:
 
 def focus_of(text: str) -> tuple[float, float]:
     """Parse "x,y", each from -1 to 1, or the centre."""
-    try:
-        x, y = (float(part) for part in text.split(","))
-    except ValueError:
-        return 0.0, 0.0
-    return (x, y) if -1 <= x <= 1 and -1 <= y <= 1 else (0.0, 0.0)
+    return parse_focus(text) or (0.0, 0.0)
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:

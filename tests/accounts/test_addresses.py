@@ -199,8 +199,12 @@ def test_two_who_prove_an_address_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "ann", "a@b\nBcc: c@d.org", "ann@example.org, bob@example.org", "a@" + "b" * 300]
-)
+    "address",
+    [
+        "", "ann", "a@b\nBcc: c@d.org", "ann@example.org, bob@example.org", "a@" + "b" * 300,
+        "a@[127.0.0.1]", "a@[IPv6:::1]", "a@[::1]", "a@127.0.0.1", "a@", "@example.org",
+    ],
+)  # fmt: skip
 def test_no_address(address: str) -> None:
     with pytest.raises(ValidationError):
         addresses.add(user=UserFactory(), address=address)

@@ -1,3 +1,5 @@
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from media import actions
 from media.models import MediaFile
+from media.objects import parse_focus
 from media.store import store
 from tests.support.api import client_of
 from tests.support.at_once import at_once
@@ -50,6 +53,88 @@ def test_a_photo(client: APIClient, ann: User, media_folder: Path) -> None:
     assert client.patch(f"{MEDIA}/{told['id']}", {"description": "two", "focus": "0,1"}).json()["description"] == "two"
     assert client.delete(f"{MEDIA}/{told['id']}").status_code == 204
     assert client.get(f"{MEDIA}/{told['id']}").status_code == 404
+
+
+def chunk(kind: bytes, data: bytes, crc: int | None = None) -> bytes:
+    return (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data) if crc is None else crc)
+    )
+
+
+TEXTS = {
+    "a wrong sum of a text": chunk(b"tEXt", b"Comment\0words", crc=1),
+    "a wrong sum of a packed text": chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"words"), crc=1),
+    "a wrong sum of a text of the world": chunk(b"iTXt", b"Comment\0\0\0\0\0words", crc=1),
+    "an unknown packing": chunk(b"zTXt", b"Comment\0\7words"),
+    "a long packed text": chunk(b"zTXt", b"mxfile\0\0" + zlib.compress(bytes(3 * 2**20))),
+    "many texts": chunk(b"tEXt", b"Comment\0words") * 2_000,
+    "an empty text": chunk(b"tEXt", b""),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("place", [b"IDAT", b"IEND"])
+def test_texts_of_a_png_do_not_matter(client: APIClient, name: str, place: bytes) -> None:
+    head, kind, rest = encoded(picture(), "PNG").partition(place)
+    answer = send(client, head[:-4] + TEXTS[name] + head[-4:] + kind + rest)
+    assert answer.status_code == 201, answer.content
+    assert kept(answer.json()["id"]).size == (80, 60)
+
+
+@pytest.mark.parametrize("kind", [b"IHDR", b"PLTE"])
+def test_a_wrong_sum_of_other_parts_matters(client: APIClient, kind: bytes) -> None:
+    data = bytearray(encoded(picture(mode="P"), "PNG"))
+    at = data.index(kind)
+    (length,) = struct.unpack(">I", data[at - 4 : at])
+    data[at + 4 + length] ^= 1
+    assert send(client, bytes(data)).status_code == 400
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_default_picture_of_an_apng_is_no_frame(client: APIClient, count: int) -> None:
+    red, *frames = [Image.new("RGB", (8, 8), (255 if not number else 0, 50 * number, 0)) for number in range(count + 1)]
+    data = encoded(red, "PNG", save_all=True, default_image=True, append_images=frames, duration=100)
+    answer = send(client, data)
+    assert answer.status_code == 201, answer.content
+    found = kept(answer.json()["id"])
+    assert getattr(found, "n_frames", 1) == count
+    assert found.convert("RGB").getpixel((4, 4))[0] < 60  # type: ignore[index]
+
+
+@pytest.mark.parametrize("words", ["", " ", "\n\t", "\u200b", "\u3000\u2800", "\u200e\ufeff"])
+def test_blank_words_are_none(client: APIClient, words: str) -> None:
+    told = send(client, jpeg(), description=words).json()
+    assert told["description"] == ""
+    assert client.patch(f"{MEDIA}/{told['id']}", {"description": "a cat"}).json()["description"] == "a cat"
+    assert client.patch(f"{MEDIA}/{told['id']}", {"description": words}).json()["description"] == ""
+
+
+@pytest.mark.parametrize(
+    ("focus", "point"),
+    [
+        ("1e-3,0", (0.001, 0)),
+        ("-1E0,+1", (-1, 1)),
+        (" .5 , -.5 ", (0.5, -0.5)),
+        ("0.12345678901234567,1.", (0.12345678901234567, 1)),
+        ("1e999,0", None),
+        ("1e-999,0", (0, 0)),
+        ("nan,0", None),
+        ("inf,0", None),
+        ("0x1,0", None),
+        ("1_0e-1,0", None),
+        ("\u0661,0", None),
+        ("e1,0", None),
+        (".,0", None),
+        ("0,0,0", None),
+        ("1.0001,0", None),
+        ("0" * 5_000, None),
+    ],
+)
+def test_a_focus_is_two_numbers(client: APIClient, focus: str, point: tuple[float, float] | None) -> None:
+    answer = send(client, jpeg(), focus=focus)
+    assert answer.status_code == (400 if point is None else 201)
+    assert point is None or answer.json()["meta"]["focus"] == {"x": point[0], "y": point[1]}
+    assert parse_focus(focus) == point
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF"])

@@ -303,3 +303,63 @@ def test_sound_that_no_browser_plays_is_told(client: APIClient) -> None:
     answer = send(client, movie(tracks=sound))
     assert answer.status_code == 400
     assert "sound" in answer.json()["file"][0]
+
+
+def esds(kind: int, *, flags: int = 0, wide: bool = False) -> bytes:
+    size = b"\x80\x80\x80" if wide else b""
+    optional = (
+        (b"\0\1" if flags & 0x80 else b"") + (b"\2ab" if flags & 0x40 else b"") + (b"\0\1" if flags & 0x20 else b"")
+    )
+    decoder = b"\x04" + size + b"\x0d" + bytes([kind]) + bytes(12)
+    return box(b"esds", bytes(4), b"\x03" + size + b"\x16", b"\0\1", bytes([flags]), optional, decoder)
+
+
+def described(handler: bytes, codec: bytes, *inner: bytes) -> bytes:
+    front = bytes(78 if handler == b"vide" else 28)
+    return track(handler, width=64, height=48, table=box(b"stsd", bytes(4), b"\0\0\0\1", box(codec, front, *inner)))
+
+
+AVC = described(b"vide", b"avc1")
+NAMED = {
+    "ulaw": (AVC + described(b"soun", b"ulaw"), "µ-law is not taken: browsers can't play it."),
+    "alaw": (AVC + described(b"soun", b"alaw"), "A-law is not taken"),
+    "vorbis": (AVC + described(b"soun", b"mp4a", esds(0xDD)), "Vorbis in MP4 is not taken"),
+    "vorbis with wide sizes": (AVC + described(b"soun", b"mp4a", esds(0xDD, flags=0xE0, wide=True)), "Vorbis in MP4"),
+    "vorbis in a wave": (AVC + described(b"soun", b"mp4a", box(b"wave", box(b"frma", b"mp4a"), esds(0xDD))), "Vorbis"),
+    "mpeg-2": (described(b"vide", b"mp4v", esds(0x61)), "MPEG-2 is not taken"),
+    "mpeg-2 of a camera": (described(b"vide", b"m2v1"), "MPEG-2 is not taken"),
+    "mpeg-2 with sound": (described(b"vide", b"mp4v", esds(0x60)) + described(b"soun", b"mp4a", esds(0x40)), "MPEG-2"),
+    "speech": (AVC + described(b"soun", b"samr"), "Browsers can't play its sound."),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_codec_that_no_browser_plays_is_refused_by_its_name(client: APIClient, name: str) -> None:
+    tracks, words = NAMED[name]
+    answer = send(client, HEAD + box(b"mdat", FRAMES) + box(b"moov", MVHD, tracks))
+    assert answer.status_code == 400
+    assert words in answer.json()["file"][0]
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        described(b"soun", b"mp4a", esds(0x40)),
+        described(b"soun", b"mp4a", esds(0x6B, flags=0x80)),
+        described(b"soun", b"ulaw") + described(b"soun", b"mp4a", esds(0x40)),
+        described(b"soun", b"mp4a", box(b"esds", bytes(4))),
+        described(b"soun", b"mp4a", box(b"esds", bytes(4), b"\x03" + b"\xff" * 90)),
+        described(b"soun", b"mp4a", box(b"esds", bytes(4), b"\x03\x16\0\1\x40\xff")),
+    ],
+)
+def test_other_codecs_are_taken_as_before(client: APIClient, sound: bytes) -> None:
+    assert send(client, movie(tracks=AVC + sound)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "data", [webm(kind=b"matroska"), webm(kind=b"matroska\0\0")[:80], webm(kind=b"matroska") + b"x"]
+)
+def test_mkv_is_refused_by_its_name(client: APIClient, data: bytes) -> None:
+    answer = send(client, data)
+    assert answer.status_code == 400
+    assert "MKV is not taken: use MP4, MOV or WebM." in answer.json()["file"][0]
