@@ -84,6 +84,9 @@ STRANGE = r"""
 superuser may write PostgreSQL's own tables. Views read, and are the only rules.
 """
 
+LOCK_SECONDS = 60.0
+"""How long a dump waits for a locked table. `doctor` says who has it."""
+
 Progress = Callable[[str, int], None]
 """Called with the current member, and the number of bytes just done."""
 Parameters = dict[str, Any]
@@ -97,6 +100,7 @@ class BackupError(Exception):
 def make_dump() -> Iterator[bytes]:
     """A dump of the site's database, without extensions. Raises BackupError."""
     command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--extension=plpgsql"]
+    command.append(f"--lock-wait-timeout={LOCK_SECONDS:.0f}s")
     with _client(command, connection.get_connection_params(), stdout=subprocess.PIPE) as process:
         yield from chunks(process.stdout)
 

@@ -433,6 +433,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
     with load.running(), site.session() as reader, log.open("w") as output:
         begin = time.monotonic()
         reader.execute("BEGIN; SELECT count(*) FROM items_item, accounts_user")
+        holder = reader.info.backend_pid
         migrating = subprocess.Popen(command, env=environ, cwd=settings.BASE_DIR, stdout=output, stderr=output)
         try:
             until(lambda: waited() >= 0 and log.read_text().count("Trying again") >= 2, 120)
@@ -445,6 +446,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
         until(lambda: len(load.answers) > 5 * RATE, 120)
         seconds = time.monotonic() - begin
     assert "coming.0002_index... OK" in log.read_text()
+    assert f": session {holder} (?, idle in transaction, since 0:00:" in log.read_text()
     with site.session() as session:
         assert session.execute("SELECT count(*) FROM coming").fetchone() == (0,)
         assert session.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'coming_index'::regclass").fetchone()

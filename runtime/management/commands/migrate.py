@@ -5,6 +5,7 @@ See docs/decisions.md: Own code in place of a library.
 
 import time
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -28,6 +29,15 @@ PATIENCE_SECONDS = 600.0
 """For how long attempts are repeated."""
 PAUSE_SECONDS = 2.0
 """Pause between two attempts, so that queries that waited behind the first one run."""
+OLDEST = """
+    SELECT pid, coalesce(nullif(application_name, ''), '?'), state,
+        extract(epoch FROM clock_timestamp() - xact_start)::int
+    FROM pg_stat_activity a
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < now()
+        AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND locktype = 'relation' AND relation >= 16384)
+    ORDER BY xact_start LIMIT 1
+"""
+"""The oldest transaction that has a lock on one of our tables. Nobody waits for it while the migration pauses."""
 
 
 class Command(MigrateCommand):
@@ -89,10 +99,22 @@ class Command(MigrateCommand):
             except OperationalError as error:
                 if not isinstance(error.__cause__, LockNotAvailable) or time.monotonic() > until:
                     raise
-                self.stderr.write("A long transaction locks a table. Trying again.")
+                self.stderr.write(f"A long transaction locks a table{_suspect(connection)}. Trying again.")
                 time.sleep(PAUSE_SECONDS)
             else:
                 return
+
+
+def _suspect(connection: BaseDatabaseWrapper) -> str:
+    """Words for the session that most likely has the lock, and how to end it. Empty if PostgreSQL hides it."""
+    with connection.cursor() as cursor:
+        cursor.execute(OLDEST)
+        found = cursor.fetchone()
+    if found is None:
+        return ""
+    pid, application, state, seconds = found
+    since = timedelta(seconds=seconds)
+    return f": session {pid} ({application}, {state}, since {since}). SELECT pg_terminate_backend({pid}) ends it"
 
 
 def _is_backwards(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
