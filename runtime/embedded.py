@@ -333,8 +333,8 @@ class Valkey(EmbeddedServer):
         ]
 
     def answers(self) -> bool:
-        """Whether it answers a PING."""
-        return socket_reply(self.socket, b"PING\r\n").startswith(b"+PONG")
+        """Whether it answers a PING, also if it takes no writes because its disk is full."""
+        return socket_reply(self.socket, b"PING\r\n").startswith((b"+PONG", b"-MISCONF"))
 
 
 def feeds(home: Home) -> Valkey:
@@ -743,7 +743,11 @@ class Servers:
 
     def running(self) -> bool:
         """Whether all embedded servers answer."""
-        return all(make_server(self.home, name).answers() for name in self.names)
+        return not self.silent()
+
+    def silent(self) -> "list[EmbeddedServer]":
+        """The embedded servers that do not answer."""
+        return [server for server in (make_server(self.home, name) for name in self.names) if not server.answers()]
 
     @contextlib.contextmanager
     def ensure(self) -> Iterator[None]:
@@ -780,7 +784,8 @@ class Servers:
                 elif self.running():
                     break
                 if time.monotonic() > deadline:
-                    raise ServerError(f"The servers of {self.home.data_dir} do not answer. See {self.home.log}.")
+                    why = "; ".join(f"{server.name}: {server.last_words()}" for server in self.silent())
+                    raise ServerError(f"The servers of {self.home.data_dir} do not answer. {why}")
                 time.sleep(0.02)
             self._lease = stack.pop_all()
 

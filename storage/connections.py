@@ -52,7 +52,9 @@ feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
 cache_breaker = Breaker(name="cache")
 BROKER_FAILURES: tuple[type[Exception], ...] = (KombuError, AMQPError, redis.RedisError, OSError)
 """Errors of a broker (Redis or RabbitMQ) that did not take a message. kombu passes AMQP's on."""
-broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
+BROKER_SECONDS = 5.0
+"""How long a failed broker is not asked. A full RabbitMQ answers nothing, so each try costs 1.6 seconds."""
+broker_breaker = Breaker(BROKER_SECONDS, name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from celery import current_task, shared_task
 from celery.contrib.django.task import DjangoTask
 from django.conf import settings
+from kombu import Connection, Producer
 
 from storage.breaker import BreakerOpenError
 from storage.connections import BROKER_FAILURES, broker_breaker
@@ -24,6 +25,14 @@ OUTSIDE = "outside"
 processes of its own.
 """
 QUEUES = ("celery", OUTSIDE)
+
+
+class FullBrokerError(Exception):
+    """RabbitMQ takes no messages: its disk or its memory is full."""
+
+
+NOBODY = "feedsite.nobody"
+"""The name of no queue."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Arguments = ParamSpec("Arguments")
@@ -78,3 +87,14 @@ def check_lane() -> None:
     """Raise RuntimeError in a task that is not of the lane. Called before strangers' hosts and files are waited for."""
     if current_task and current_task.name not in settings.CELERY_TASK_ROUTES:
         raise RuntimeError(f"{current_task.name} waits for strangers and is not in the lane {OUTSIDE}")
+
+
+def check_room(connection: Connection) -> None:
+    """Raise FullBrokerError if RabbitMQ is full: it does not refuse messages, but lets senders wait."""
+    connection.connect()
+    if connection.transport.driver_type != "amqp":
+        return
+    try:  # nobody gets the message
+        Producer(connection).publish("?", routing_key=NOBODY, confirm_timeout=CONFIRM_SECONDS)
+    except TimeoutError as error:
+        raise FullBrokerError("RabbitMQ takes no messages: its disk or its memory is full") from error

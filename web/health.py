@@ -26,6 +26,7 @@ from runtime.addresses import names_cluster, parse
 from storage import site_key
 from storage.connections import client_of
 from storage.postgresql.base import probe
+from storage.queue import check_room
 
 WAIT_SECONDS = 0.5  # for one server to accept a connection, and again to answer
 DEADLINE_SECONDS = 0.9  # for the whole page
@@ -112,7 +113,7 @@ latest = LatestStates()
 
 
 def server_states() -> dict[str, str]:
-    """`ok` or a fault for each server. No messages: the page is public."""
+    """`ok` or a fault for each server. No messages, only Redis' word for its error: the page is public."""
     return run_checks(
         {
             "postgresql": postgresql_check(),
@@ -138,6 +139,8 @@ def run_checks(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
             check()
         except site_key.WrongKeyError as error:
             states[name] = str(error)
+        except redis.ResponseError as error:
+            states[name] = f"refuses ({str(error).partition(' ')[0]})"
         except Exception as error:  # noqa: BLE001 (whatever a client library raises is the answer)
             states[name] = f"does not answer ({type(error).__name__})"
         else:
@@ -190,4 +193,4 @@ def _broker_check() -> None:
         ping(url)
     else:
         with current_app.connection_for_write(connect_timeout=WAIT_SECONDS) as broker:
-            broker.connect()
+            check_room(broker)

@@ -1,3 +1,5 @@
+import errno
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -11,10 +13,13 @@ from runtime.addresses import names_cluster
 from storage import replica
 from storage.connections import is_schema_mismatch
 from storage.postgresql import waited_for_lock
+from storage.queue import FullBrokerError
 
 NOT_LOOKED_AT = "; so these were not checked: "
 STATEMENT_SECONDS = 10.0
 """Maximum seconds per statement. A frozen server delays each check by this."""
+FULL = os.strerror(errno.ENOSPC)
+"""In the words of PostgreSQL and Redis."""
 NO_ANSWER = "docs/runbook.md, No answer"
 LOCKED = "postgresql locks"
 SECTIONS = {
@@ -34,6 +39,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
         (LOCKED, postgresql.locks),
+        ("postgresql disk", postgresql.disk),
         ("site", postgresql.key_and_read_only_mode),
         ("tables", growth.tables),
         ("old rows", growth.old_rows),
@@ -48,6 +54,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("backups", lambda: disks.backups(now)),
         ("old files", growth.old_files),
         ("media", disks.media_files),
+        *([] if "broker" in redis_servers.redis_roles() else [("broker", work.broker)]),
         ("queues", work.queues),
         ("workers", work.workers),
         ("clocks", work.clocks),
@@ -88,12 +95,15 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
         said = (str(error).strip().splitlines() or [""])[0]
         outage = "postgresql" if isinstance(error, (OperationalError, InterfaceError)) else said
         text, todo = f"does not answer ({type(error).__name__}: {said})", SECTIONS.get(name, NO_ANSWER)
+        first = "Start it, or correct its address"
         if waited_for_lock(error):
             outage, text, todo = LOCKED, "waits for a lock", SECTIONS[LOCKED]
+            first = "End the session that has it"
+        elif FULL in said or isinstance(error, FullBrokerError):
+            text, first, todo = f"refuses ({said})", "Free some space on its disk", "docs/runbook.md, Disk full"
         if outage in outages:
             outages[outage].text += f", {name}" if NOT_LOOKED_AT in outages[outage].text else f"{NOT_LOOKED_AT}{name}"
         else:
-            first = "End the session that has it" if outage == LOCKED else "Start it, or correct its address"
             outages[outage] = Finding(name, ERROR, text, f"{first}: {todo}.")
             found.append(outages[outage])
     return found

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import Error, connection
+from django.db import Error, OperationalError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.about.site import read
@@ -14,6 +14,7 @@ from operation.upgrade import unapplied
 from runtime.older_database import refusal
 from storage import replica, site_key
 from storage.connections import fetch
+from storage.postgresql import is_disk_full
 
 LEAST_POSTGRESQL = 15
 SESSIONS = """
@@ -24,6 +25,9 @@ SESSIONS = """
 
 IDS = "SELECT extract(epoch FROM feedsite_id_time(last_value) - clock_timestamp())::float8 FROM feedsite_last_id"
 """By how many seconds the next id may be ahead of the clock. Up to one is usual."""
+
+WRITE = "SELECT count(*) FROM generate_series(1, 200000)"
+"""Writes three megabytes if it may not use memory."""
 
 
 def postgresql() -> Findings:
@@ -66,6 +70,25 @@ def postgresql() -> Findings:
         else "follow the clock",
         warning=is_ahead,
         todo="New posts have times ahead until the clock is there: docs/runbook.md, A clock was wrong.",
+    )
+
+
+def disk() -> Findings:
+    """Check that PostgreSQL's disk takes writes, by a statement that needs a temporary file."""
+    why = ""
+    try:
+        with transaction.atomic():
+            fetch("SELECT set_config('work_mem', '64kB', true)")
+            fetch(WRITE)
+    except OperationalError as error:
+        if not is_disk_full(error):
+            raise
+        why = str(error).splitlines()[0]
+    yield make_finding(
+        "postgresql disk",
+        f"is full: {why}" if why else "takes writes",
+        error=bool(why),
+        todo="Free some space on it: docs/runbook.md, Disk full.",
     )
 
 

@@ -1,5 +1,6 @@
 import math
 from datetime import datetime, timedelta
+from typing import Any
 
 from celery import current_app
 
@@ -10,7 +11,7 @@ from operation.gauges import BACKLOG, last_observed, oldest_waits, queue_lengths
 from seen.models import MergeRun
 from seen.status import NodeState, waiting
 from storage.connections import database_now, fetch
-from storage.queue import OUTSIDE
+from storage.queue import OUTSIDE, check_room
 
 YOUNG = timedelta(minutes=3)
 """Beat may have done nothing yet for this long after a start."""
@@ -18,6 +19,13 @@ LATE_SECONDS = 600.0
 """How long work may wait. deploy/prometheus/alerts.yml has the same limit."""
 LATELY = timedelta(hours=2)
 """Failed merges of plays are reported for this long."""
+
+
+def broker() -> Findings:
+    """Check that RabbitMQ takes messages."""
+    with current_app.connection_for_write(connect_timeout=WAIT_SECONDS) as connection:
+        check_room(connection)
+    yield make_finding("broker", "takes messages")
 
 
 def queues() -> Findings:
@@ -58,17 +66,25 @@ def workers() -> Findings:
 def clocks() -> Findings:
     """Compare each worker's clock with PostgreSQL's."""
     began = database_now().timestamp()
-    answers = current_app.control.broadcast("wall_clock", reply=True, timeout=WAIT_SECONDS / 2) or []
+    answers = sorted(ask("wall_clock"))
     ended = database_now().timestamp()
-    for name, theirs in sorted(each for answer in answers for each in answer.items()):
+    for name, theirs in answers:
         if isinstance(theirs, float):  # a worker of an older version does not know the question
             yield clock(f"clock of {name}", theirs, began, ended)
 
 
 def uptimes() -> list[tuple[str, float]]:
     """Workers that answer, and their uptime in seconds. Those of one hostname have one name."""
-    answers = current_app.control.broadcast("stats", reply=True, timeout=WAIT_SECONDS / 2) or []
-    return [(name, float(each["uptime"])) for answer in answers for name, each in answer.items()]
+    return [(name, float(each["uptime"])) for name, each in ask("stats")]
+
+
+def ask(question: str) -> list[tuple[str, Any]]:
+    """The workers' names and their answers. Raises FullBrokerError: kombu would repeat the question without end."""
+    with current_app.connection_for_write(connect_timeout=WAIT_SECONDS) as connection:
+        check_room(connection)
+        control = current_app.control
+        answers = control.broadcast(question, reply=True, timeout=WAIT_SECONDS / 2, connection=connection) or []
+    return [each for answer in answers for each in answer.items()]
 
 
 def beat(now: datetime) -> Findings:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import DiskFull, LockNotAvailable
 
 from storage.postgresql.base import GRACE_SECONDS, DatabaseWrapper, milliseconds
 
@@ -70,6 +70,11 @@ def long_statements() -> Iterator[None]:
 def waited_for_lock(error: BaseException) -> bool:
     """Whether a statement ended because it had waited too long for a lock."""
     return isinstance(error.__cause__, LockNotAvailable)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a statement failed because PostgreSQL's disk is full."""
+    return isinstance(error.__cause__, DiskFull)
 
 
 def _wrapper() -> DatabaseWrapper:

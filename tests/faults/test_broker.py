@@ -8,12 +8,13 @@ from django.utils import timezone
 
 from accounts.models import User
 from items.actions import publish
+from operation.doctor import examination, work
 from relations.models import Follow
 from storage.connections import fetch
 from storage.quiet import HOLDER
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
-from tests.support.rabbits import IS_WANTED
+from tests.support.rabbits import IS_WANTED, Rabbit
 from tests.support.servers import Valkey
 from tests.support.sites import Worker, until
 from tests.support.web import WebServer, tokens_of
@@ -91,3 +92,30 @@ def test_a_worker_outlives_a_full_broker(worker: Worker, broker_server: Valkey) 
     assert worker.process.poll() is None, worker.said()
     item = publish(sender=UserFactory(), content={"text": "Hello"})
     until(lambda: not Delivery.objects.filter(item_id=item.pk).exists(), 60)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not IS_WANTED, reason="Redis refuses")
+def test_a_full_rabbitmq(web: WebServer, worker: Worker, broker_server: Rabbit) -> None:
+    """Posts are saved, few of them wait, doctor says why, and all is delivered once there is room."""
+    worker.start()
+    until(lambda: bool(fetch(HOLDER)), 60)
+    (token,) = tokens_of([UserFactory(last_seen_at=timezone.now())])
+    assert web.publish(token).status == 201
+    with broker_server.full():
+        until(lambda: web.ask("/readyz").json()["servers"]["broker"] != "ok", 60)
+        took = []
+        for _ in range(40):
+            began = time.monotonic()
+            assert web.publish(token).status == 201
+            took.append(time.monotonic() - began)
+        assert max(took) < 4.0
+        assert sum(seconds > 1.0 for seconds in took) < 8, took
+        outages: examination.Outages = {}
+        for name, check in (("broker", work.broker), ("workers", work.workers), ("clocks", work.clocks)):
+            examination.safely(name, check, outages)
+        (said,) = outages.values()
+        assert said.text.startswith("refuses (RabbitMQ takes no messages: its disk or its memory is full)")
+        assert said.text.endswith("these were not checked: workers, clocks")
+        assert "Disk full" in said.todo
+    until(lambda: not Delivery.objects.exists(), 60)

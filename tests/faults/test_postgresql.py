@@ -6,9 +6,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -116,6 +116,29 @@ class Site:
         person = {"username": name, "password": "correct horse battery"}
         assert self.web.ask(f"{API}/users", method="POST", body=person).status == 201
         return str(self.web.ask(f"{API}/auth/token", method="POST", body=person).json()["token"])
+
+
+class WithSmallDisk(Postgres):
+    """It has a disk of 64 MB, which nobody else sees."""
+
+    @property
+    def disk(self) -> Path:
+        return self.home.data_dir / "disk"
+
+    def command(self) -> Sequence[str]:
+        self.disk.mkdir(exist_ok=True)
+        mount = 'mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
+        return ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(self.disk), *super().command()]
+
+    @property
+    def filler(self) -> Path:
+        assert self.process is not None
+        return Path(f"/proc/{self.process.pid}/root{self.disk}/filler")
+
+    def fill(self) -> None:
+        with suppress(OSError), self.filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
 
 
 @pytest.fixture
@@ -376,6 +399,46 @@ def test_postgresql_that_takes_no_writes(site: Site) -> None:
         read_only("off")
         until(lambda: site.web.publish(token).status == 201, 60)
         until(lambda: site.web.ask("/readyz").status == 200, 60)
+
+
+@pytest.mark.long
+def test_a_full_disk_of_postgresql(tmp_path: Path) -> None:
+    """Pages are read, changes get 503, doctor says why, and all goes on once there is room."""
+    site = Site(tmp_path)
+    site.postgres = small = WithSmallDisk(Home(tmp_path / "own"), durable=False)
+    environ = os.environ | {"FEEDSITE_DATABASE_URL": site.url, "FEEDSITE_DATA_DIR": str(tmp_path / "doctor")}
+
+    def told() -> dict[str, str]:
+        command = [sys.executable, "manage.py", "doctor", "--json"]
+        done = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, timeout=300)
+        return {each["name"]: each["text"] for each in json.loads(done.stdout)["findings"]}
+
+    try:
+        site.start()
+        token = site.sign_up("ann")
+        site.worker.start()
+        with psycopg.connect(site.url.replace("/feedsite?", "/postgres?"), autocommit=True) as session:
+            session.execute(f"CREATE TABLESPACE small LOCATION '{small.disk}'")
+            session.execute("ALTER SYSTEM SET temp_tablespaces = 'small'")
+            session.execute("SELECT pg_reload_conf()")
+        with site.session() as session:
+            session.execute("ALTER TABLE items_item SET TABLESPACE small")
+        assert told()["postgresql disk"] == "takes writes"
+        answers = [site.web.publish(token)]
+        small.fill()
+        until(lambda: bool(answers.append(site.web.publish(token, "words " * 500))) or answers[-1].status == 503, 60)
+        assert all(is_honest(answer) for answer in answers)
+        home = site.web.ask(f"{API}/timeline/home", token)
+        assert (home.status, home.ids[0]) == (200, next(int(a.json()["id"]) for a in answers[::-1] if a.status == 201))
+        said = told()["postgresql disk"]
+        assert said.startswith("is full: could not ")
+        assert said.endswith("No space left on device")
+        small.filler.unlink()
+        until(lambda: site.web.publish(token).status == 201, 60)
+        until(site.is_delivered, 60)
+    finally:
+        site.stop()
+        print(site.web.said()[-10_000:])
 
 
 @pytest.mark.long

@@ -345,7 +345,7 @@ def test_an_outage_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     result = examination.examine(now=timezone.now(), web=nowhere, stream=nowhere, grpc_place="")
     (told,) = [finding for finding in result if "the server does not answer" in finding.text]
     assert told.name == "postgresql"
-    assert "so these were not checked: postgresql locks, site, tables, old rows, " in told.text
+    assert "so these were not checked: postgresql locks, postgresql disk, site, tables, old rows, " in told.text
     assert "in time" not in told.text
 
 

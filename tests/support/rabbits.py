@@ -3,8 +3,9 @@
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from amqp.exceptions import AMQPError
@@ -41,7 +42,7 @@ class Rabbit(EmbeddedServer):
         self.folder.mkdir(exist_ok=True)
         (self.folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{self.port}\n")
 
-    def command(self) -> Sequence[str]:
+    def environ(self) -> Sequence[str]:
         places: Mapping[str, object] = {
             "HOME": self.folder,  # of the Erlang cookie
             "RABBITMQ_CONF_ENV_FILE": os.devnull,
@@ -53,8 +54,22 @@ class Rabbit(EmbeddedServer):
             "RABBITMQ_NODENAME": f"feedsite{self.port}@localhost",
             "RABBITMQ_DIST_PORT": self.own_port,
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"-start_epmd false -erl_epmd_port {self.own_port}",
+            "RABBITMQ_CTL_ERL_ARGS": f"-dist_listen false -start_epmd false -erl_epmd_port {self.own_port}",
         }
-        return ["env", *(f"{name}={value}" for name, value in places.items()), str(PROGRAM)]
+        return [f"{name}={value}" for name, value in places.items()]
+
+    def command(self) -> Sequence[str]:
+        return ["env", *self.environ(), str(PROGRAM)]
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Its disk has less room than it asks for."""
+        for_free = ["env", *self.environ(), str(PROGRAM.with_name("rabbitmqctl")), "set_disk_free_limit"]
+        subprocess.run([*for_free, str(10**15)], check=True, capture_output=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*for_free, str(10**7)], check=True, capture_output=True)
 
     def answers(self) -> bool:
         with suppress(KombuError, OSError), Connection(self.url, connect_timeout=0.5) as connection:

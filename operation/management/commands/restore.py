@@ -15,6 +15,7 @@ from operation.dumps import BackupError
 from operation.kept_backups import NAME, backup_folder
 from runtime.up import UpError, site_lock
 from storage import site_key
+from storage.queue import FullBrokerError, check_room
 
 
 class Command(BaseCommand):
@@ -46,7 +47,7 @@ class Command(BaseCommand):
                     return
                 stack.enter_context(site_lock(settings.SERVERS.home))
                 self.restore(path)
-        except (UpError, BackupError) as error:
+        except (UpError, BackupError, FullBrokerError) as error:
             raise CommandError(str(error)) from error
 
     def try_out(self, file: Path) -> None:
@@ -62,6 +63,7 @@ class Command(BaseCommand):
         """Fill the site from the backup. `up` cannot start meanwhile."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             with current_app.connection_for_write() as connection:  # a pooled connection may be to an earlier server
+                check_room(connection)
                 answers = current_app.control.ping(timeout=0.5, connection=connection)
             if answers:
                 raise CommandError("Workers of this site run. Stop all programs of the site first.")
