@@ -7,14 +7,13 @@ from typing import TypeVar
 import msgspec
 from django.conf import settings
 from django.db import Error
-from django.utils import timezone
 
 from operation import kept_backups
 from operation.dumps import BackupError
 from operation.gauges import BACKLOG, last_observed, queue_lengths
 from runtime.programs import Running, running
 from runtime.version import VERSION
-from storage.connections import BROKER_FAILURES, fetch
+from storage.connections import BROKER_FAILURES, fetch, site_now
 
 T = TypeVar("T")
 FAILURES: tuple[type[Exception], ...] = (Error, BackupError, *BROKER_FAILURES)
@@ -47,7 +46,7 @@ def status() -> Status:
             unknown[name] = (str(error).strip().splitlines() or [type(error).__name__])[0]
             return None
 
-    now = timezone.now()
+    now = site_now()
     deliveries, _, lag = ask("deliveries", lambda: fetch(BACKLOG, {"now": now})[0]) or (None, 0, 0.0)
     return Status(
         version=VERSION,

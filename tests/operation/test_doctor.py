@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import redis
+import time_machine
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.management import call_command
@@ -37,6 +38,7 @@ from operation.doctor import (
 )
 from operation.doctor.findings import ERROR, OK, WARNING, Finding
 from runtime.embedded import wait_for
+from storage.connections import database_now
 from storage.postgresql.base import DatabaseWrapper
 from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory
@@ -367,6 +369,16 @@ def test_files_that_nginx_may_not_read(settings: Any, tmp_path: Path) -> None:
     assert (result.state, f"chmod g+x {tmp_path}`" in result.todo) == (ERROR, True)
     tmp_path.chmod(0o710)
     assert found(configuration.configuration())["media files for nginx"].state == OK
+
+
+def test_a_machine_with_a_wrong_clock_is_told_of_its_clock_alone() -> None:
+    """Ages are by PostgreSQL's clock."""
+    gauges.observe(now=database_now())
+    written = io.StringIO()
+    with time_machine.travel(timezone.now() - timedelta(hours=1)), pytest.raises(SystemExit):
+        call_command("doctor", "--json", stdout=written)
+    by_name = {finding["name"]: finding["state"] for finding in json.loads(written.getvalue())["findings"]}
+    assert (by_name["postgresql clock"], by_name["beat"], by_name["deliveries"]) == (ERROR, OK, OK)
 
 
 def test_grpc_by_its_health() -> None:

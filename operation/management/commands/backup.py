@@ -3,12 +3,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 from tqdm import tqdm
 
 from operation.backup import backup, missing_parts, progress_on
 from operation.dumps import BackupError
 from operation.kept_backups import make_stored_backup
+from storage.connections import site_now
 
 
 class Command(BaseCommand):
@@ -31,10 +31,10 @@ class Command(BaseCommand):
             progress = progress_on(bar)
             try:
                 if file is not None:
-                    backup(file, now=timezone.now(), progress=progress)
+                    backup(file, now=site_now(), progress=progress)
                     said = f"{file}: {file.stat().st_size:,} bytes"
                 else:
-                    said = make_stored_backup(now=timezone.now(), progress=progress)
+                    said = make_stored_backup(now=site_now(), progress=progress)
             except BackupError as error:
                 raise CommandError(str(error)) from error
         for sentence in missing_parts():

@@ -3,12 +3,12 @@ from typing import Any
 
 import msgspec
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from operation.doctor.examination import STATEMENT_SECONDS, examine, worst
 from operation.doctor.findings import ERROR, OK, WARNING
 from operation.doctor.processes import addresses
 from storage import postgresql
+from storage.connections import site_now
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
         """Print the findings. Exit with 1 on an error."""
         with postgresql.statement_timeout(STATEMENT_SECONDS):
-            findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
+            findings = examine(now=site_now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:
             self.stdout.write(msgspec.json.encode({"state": state, "findings": findings}).decode())
