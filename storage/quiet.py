@@ -37,11 +37,7 @@ LEASE_SECONDS = 15
 """How long the working beat of a pooled site is waited for. It renews its lease several times meanwhile."""
 LOCK = 0x62656174
 """The advisory lock of the working beat."""
-# PostgreSQL then notices within half a minute that a session's machine is gone.
-TAKE_LOCK = f"""
-    SELECT pg_try_advisory_lock({LOCK}), set_config('tcp_keepalives_idle', '10', false),
-        set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)
-"""
+TAKE_LOCK = f"SELECT pg_try_advisory_lock({LOCK})"
 HOLDER = f"""
     SELECT coalesce(host(client_addr), 'this machine'), backend_start FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = {LOCK}

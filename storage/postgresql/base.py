@@ -24,6 +24,11 @@ GRACE_SECONDS = 0.5
 """How much longer than the server the client waits."""
 LOCK_SECONDS, LOCK_SHARE = 3.0, 0.8
 """How long a bounded statement waits for a lock at most, and at most of its bound. So an error says that it waited."""
+LOST_CLIENTS = " ".join(
+    f"-c tcp_{name}"
+    for name in ("keepalives_idle=10", "keepalives_interval=5", "keepalives_count=3", "user_timeout=25000")
+)
+"""Let PostgreSQL notice within half a minute that a session's machine is gone. By default its locks stay for hours."""
 REPLICA = "replica"
 """The alias of the replica (storage.replica)."""
 REPLICA_SECONDS = 10.0
@@ -91,11 +96,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Add time-outs, except behind a pooler, which would keep them for the next client."""
         parameters: dict[str, Any] = super().get_connection_params()
-        if self.seconds < math.inf and not settings.POOLED:
+        if settings.POOLED:
+            return parameters
+        said = f"{parameters.get('options', '')} {LOST_CLIENTS}"
+        if self.seconds < math.inf:
             lock = milliseconds(min(LOCK_SECONDS, LOCK_SHARE * self.seconds))
-            said = f"-c statement_timeout={milliseconds(self.seconds)} -c lock_timeout={lock}"
-            parameters["options"] = f"{parameters.get('options', '')} {said}".strip()
-        return parameters
+            said += f" -c statement_timeout={milliseconds(self.seconds)} -c lock_timeout={lock}"
+        return parameters | {"options": said.strip()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
         """Connect. Raises psycopg.OperationalError at once while the server is left alone."""

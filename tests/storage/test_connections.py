@@ -1,11 +1,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
+from typing import ClassVar
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import DataError, OperationalError, connection, transaction
 
-from runtime.embedded import wait_for
+from runtime.embedded import Home, Postgres, wait_for
 from storage.connections import fetch, fetch_in_thread, number_parameters
 from tests.support.at_once import HERE
 
@@ -77,3 +80,31 @@ WAITS = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_g
 def session() -> "psycopg.Connection[tuple[object, ...]]":
     parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
     return psycopg.connect(**parameters, autocommit=True)
+
+
+class OverTcp(Postgres):
+    settings: ClassVar[dict[str, str]] = Postgres.settings | {"listen_addresses": "127.7.3.1"}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@pytest.mark.skipif(settings.POOLED, reason="the pooler's own sessions")
+def test_postgresql_looks_for_clients_whose_machine_is_gone(tmp_path: Path) -> None:
+    """Each session asks for it. By default a lost transaction keeps its locks for two hours."""
+    home = Home(tmp_path)
+    home.make()
+    server = OverTcp(home, durable=False)
+    server.start()
+    try:
+        assert wait_for(server.answers, 60), server.last_words()
+        there = {"host": "127.7.3.1", "port": 5432, "user": "feedsite", "dbname": "feedsite"}
+        with psycopg.connect(**connection.get_connection_params() | there) as session:
+            asked = "SELECT name, setting::int FROM pg_settings WHERE name LIKE 'tcp\\_%'"
+            assert dict(session.execute(asked).fetchall()) == {
+                "tcp_keepalives_idle": 10,
+                "tcp_keepalives_interval": 5,
+                "tcp_keepalives_count": 3,
+                "tcp_user_timeout": 25_000,
+            }
+    finally:
+        server.stop()
