@@ -5,14 +5,17 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import redis
 from django.utils import timezone
 
+from accounts.levels import policy
 from accounts.models import User
 from items.models import Item
 from relations.models import Follow
+from runtime.embedded import Home, feeds, wait_for
 from storage.connections import feeds_for_tasks, pipelined
 from storage.window import BEGIN, COMPLETE, Entry
 from tests.support.effort import tries
@@ -175,3 +178,56 @@ def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: W
     assert all(page.ids == expected for page in pages)
     assert scripts[BEGIN] > 0
     assert (scripts["tasks"], scripts[COMPLETE]) == (1, 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moved", ["empty", "copied", "copied too early"])
+def test_feeds_on_another_machine(moved: str, web: WebServer, worker: Worker, tmp_path: Path) -> None:
+    """By the runbook: stop the programs, copy or not, start them with the new address. Every home is right."""
+    readers, _ = community(20)
+    sender = Follow.objects.filter(follower=readers[0])[0].followee
+    tokens, (own,) = tokens_of(readers), tokens_of([sender])
+    worker.start()
+    home = Home(tmp_path / "new")
+    home.make()
+    server = feeds(home)
+    server.start()
+    try:
+        assert wait_for(server.answers, 60)
+        address = f"unix://{server.socket}?db=0"
+        if moved == "copied too early":
+            copy(address)
+        assert web.publish(own).status == 201
+        until(lambda: not Delivery.objects.exists(), 60)
+        worker.kill()
+        web.end()
+        if moved == "copied":
+            copy(address)
+        for program in (web, worker):
+            program.environ |= {"FEEDSITE_REDIS_URL": address, "FEEDSITE_CACHE_URL": address}
+        if moved == "copied too early":
+            policy.renew_generation()  # manage.py policy --new-generation
+        web.start()
+        worker.start()
+        pages = web.homes(tokens, at_once=4)
+        assert [page.ids for page in pages] == homes(readers)
+        assert web.publish(own).status == 201
+        until(lambda: not Delivery.objects.exists(), 60)
+
+        def are_back() -> bool:
+            again = web.homes(tokens, at_once=4)
+            assert [page.ids for page in again] == homes(readers)
+            return {page.headers["X-Feed-Source"] for page in again} == {"inbox"}
+
+        until(are_back, 120)
+    finally:
+        web.end()
+        worker.kill()
+        server.stop()
+
+
+def copy(address: str) -> None:
+    source = feeds_for_tasks()
+    with redis.Redis.from_url(address) as target:
+        for key in source.scan_iter():
+            target.restore(key, max(source.pttl(key), 0), source.dump(key), replace=True)
