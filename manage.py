@@ -100,7 +100,7 @@ def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tupl
 # --- The virtual environment -----------------------------------------------------------------------------
 def is_installed(lock: Path) -> bool:
     """Whether the environment matches the lock file."""
-    return installed_locks().get(lock.name) == fingerprint(lock)
+    return installed_locks().get(lock.name) == lock_hash(lock)
 
 
 def installed_locks() -> dict[str, str]:
@@ -125,7 +125,7 @@ def environment_paths() -> list[str]:
     return [str(VENV), str(PYTHON.resolve())]
 
 
-def fingerprint(lock: Path) -> str:
+def lock_hash(lock: Path) -> str:
     """The SHA-256 of a lock file."""
     return hashlib.sha256(lock.read_bytes()).hexdigest()
 
@@ -150,7 +150,7 @@ def install(lock: Path) -> None:
             install_packages(lock)
             if lock != RUNTIME_LOCK:  # its users may write there, so the first import compiles modules
                 compile_packages()
-            write_stamp({each.name: fingerprint(each) for each in held})
+            write_stamp({each.name: lock_hash(each) for each in held})
     except subprocess.CalledProcessError:
         sys.exit(
             f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}. The reason is above. {OFFLINE}"
@@ -180,8 +180,8 @@ WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 def install_packages(lock: Path) -> None:
     """Install pip and the lock's packages. Raises CalledProcessError."""
     if not install_by_uv(lock):
-        run([*pip(), pip_wheel()]).check_returncode()
-        run([*pip(), *WHOLE, *offline_options(), "-r", str(lock)]).check_returncode()
+        run([*pip_command(), pip_wheel()]).check_returncode()
+        run([*pip_command(), *WHOLE, *offline_options(), "-r", str(lock)]).check_returncode()
 
 
 def install_by_uv(lock: Path) -> bool:
@@ -198,14 +198,14 @@ def install_by_uv(lock: Path) -> bool:
         first.write_text(found.group())
         uv = [f"{folder}/bin/uv", "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
         steps = (
-            [*pip(), *WHOLE, *offline_options(), "--target", folder, "-r", str(first)],
+            [*pip_command(), *WHOLE, *offline_options(), "--target", folder, "-r", str(first)],
             [*uv, *WHOLE, *offline_options(), "-r", str(lock)],
             [*uv, pip_wheel()],
         )
         return all(run(step, stderr=subprocess.DEVNULL).returncode == 0 for step in steps)
 
 
-def pip() -> list[str]:
+def pip_command() -> list[str]:
     """The command `pip install` with options, by pip's wheel."""
     options = ["-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
     return [str(PYTHON), f"{pip_wheel()}/pip", "install", *options]

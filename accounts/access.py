@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import User
-from accounts.proofs import EndedError
+from accounts.proofs import LoginEndedError
 from web.pages import FORM_METHODS, PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
     @wraps(view)
     def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if isinstance(request.user, User):
-            with suppress(EndedError):
+            with suppress(LoginEndedError):
                 return view(request, request.user, *args, **kwargs)
         if wants_part(request):  # the open page stays and asks its reader to sign in (asking.js)
             return HttpResponse(status=UNAUTHORIZED)

@@ -110,7 +110,7 @@ def edit_profile(
     if errors := {field: error for field in new if (error := moderation_error(user, texts[field] or ""))}:
         raise ValidationError(errors)
     if fields is not None:
-        _take_fields(user, fields)
+        _set_profile_fields(user, fields)
         changed.append("profile_fields")
     if "display_name" in new:
         try:
@@ -124,7 +124,7 @@ def edit_profile(
     return user
 
 
-def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
+def _set_profile_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
     try:
         taken = profile_fields.cleaned(pairs)
         words = "\n".join(f"{one['name']} {one['value']}" for one in taken if one not in user.profile_fields)
@@ -270,7 +270,7 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
     end_tokens(user=user)
     delete_credentials(user)
     Deletion.objects.create(user=user)
-    transaction.on_commit(partial(_after_deletion, user.pk))
+    transaction.on_commit(partial(_announce_deletion, user.pk))
     return True
 
 
@@ -319,12 +319,12 @@ def delete_credentials(user: User) -> None:
         model.objects.filter(user=user).delete()
 
 
-def _after_deletion(user_id: int) -> None:
+def _announce_deletion(user_id: int) -> None:
     levels_lowered.send(sender=User, user_ids_by_level={int(Level.DORMANT): [user_id]})
     account_deleted.send(sender=User, user_id=user_id)
 
 
-def forget_held_names() -> int:
+def release_held_names() -> int:
     """Release names reserved long enough."""
     return HeldName.objects.filter(until__lt=Now()).delete()[0]
 

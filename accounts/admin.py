@@ -25,7 +25,7 @@ __all__ = ["joining_admin"]  # imported to register its pages
 
 
 @admin.register(Policy)
-class PolicyAdmin(QuickListAdmin):
+class LevelPolicyAdmin(QuickListAdmin):
     """The one row."""
 
     fields = ("push_level", "inbox_from")

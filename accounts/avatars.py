@@ -71,22 +71,22 @@ def tint(username: str) -> int:
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
     """Address of the drawn avatar."""
-    return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(_drawn(name))}.svg"
+    return f"/avatars/v{DRAWING}/{tint(username)}-{_letter_code(_drawn_letter(name))}.svg"
 
 
 def letter_of_name(name: str) -> str:
     """The letter for CSS to draw, or "" if its upper case has several."""
-    letter = _drawn(name)
+    letter = _drawn_letter(name)
     return letter if len(letter) == 1 else ""
 
 
 @lru_cache(4096)
-def _drawn(name: str) -> str:
+def _drawn_letter(name: str) -> str:
     letter = initial(name)[:LETTERS]
     return letter if letter.isprintable() else "?"
 
 
-def _spelled(letter: str) -> str:
+def _letter_code(letter: str) -> str:
     return "-".join(f"{ord(character):x}" for character in letter)
 
 
@@ -96,7 +96,7 @@ def letter_of(code: str) -> str | None:
     if len(numbers) > LETTERS or not all(LETTER.match(number) for number in numbers):
         return None
     letter = "".join(chr(int(number, 16)) for number in numbers if int(number, 16) <= sys.maxunicode)
-    return letter if code == _spelled(letter) and letter.isprintable() else None
+    return letter if code == _letter_code(letter) and letter.isprintable() else None
 
 
 def avatar_svg(number: int, letter: str) -> str:
@@ -106,6 +106,6 @@ def avatar_svg(number: int, letter: str) -> str:
     return SVG.format(letter="".join(ESCAPED.get(character, character) for character in letter), **fields)
 
 
-def banner(number: int) -> str:
+def banner_svg(number: int) -> str:
     """The SVG of a banner."""
     return BANNER_SVG.format(tint=TINTS[number])

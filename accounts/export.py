@@ -209,7 +209,10 @@ def _security(user: User) -> list[ExportFile]:
         ExportFile(
             "second_factors.jsonl",
             _("Your authenticator app, passkeys and recovery codes, without their secrets."),
-            [FactorRow(row.type, str(row), row.created_at, row.last_used_at) for row in second_factors.rows_of(user)],
+            [
+                FactorRow(row.type, str(row), row.created_at, row.last_used_at)
+                for row in second_factors.authenticators_of(user)
+            ],
         ),
     ]
 
@@ -222,14 +225,14 @@ def _media(user: User) -> ExportFile:
         (
             MediumRow(
                 str(row.pk),
-                "" if row.hidden_at else _member(row),
+                "" if row.hidden_at else _media_path(row),
                 row.use,
                 str(row.item_id or "") or None,
                 str(row.session_id or "") or None,
                 row.description,
                 row.created_at,
                 row.hidden_at is not None,
-                _member(row, "vtt") if row.captions and not row.hidden_at else "",
+                _media_path(row, "vtt") if row.captions and not row.hidden_at else "",
             )
             for row in rows
         ),
@@ -248,7 +251,7 @@ def _invitations(user: User) -> ExportFile:
     )
 
 
-def _member(row: MediaFile, ext: str = "") -> str:
+def _media_path(row: MediaFile, ext: str = "") -> str:
     return f"media/{row.pk}.{ext or row.ext}"
 
 
@@ -258,7 +261,7 @@ def _write_media(archive: zipfile.ZipFile, user: User) -> None:
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
         for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:
             with suppress(FileNotFoundError), store().open(name) as file:
-                member = zipfile.ZipInfo(_member(row, ext), date_time=row.created_at.timetuple()[:6])
+                member = zipfile.ZipInfo(_media_path(row, ext), date_time=row.created_at.timetuple()[:6])
                 with archive.open(member, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(file, copy)
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.levels import policy
 from accounts.levels.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
-from accounts.people import badge_of, handle_of
+from accounts.people import badge_of, badged_username
 from web.admin import LogAdmin, ModeratedAdmin, confirmation_page, sentence_with_count
 from web.pages import next_page, redirect_next
 
@@ -57,7 +57,7 @@ def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | 
 
     def column(row: Any) -> SafeString | str:
         user = getattr(row, field)
-        return handle_of(user) if user else "-"
+        return badged_username(user) if user else "-"
 
     column.__name__ = field
     return admin.display(column, description=description, ordering=field)
@@ -222,7 +222,7 @@ class BigVAdmin(ModeratedAdmin):
 
     def about_promotion(self, user: Any) -> dict[str, str]:
         """Texts of the question before a promotion."""
-        total = {"followers": _fans(self.followers(user))}
+        total = {"followers": _followers_text(self.followers(user))}
         return {
             "title": gettext("Make big"),
             "meaning": f"{MEANING} {_delivery_text()}",
@@ -231,7 +231,7 @@ class BigVAdmin(ModeratedAdmin):
 
     def about_demotion(self, user: Any) -> dict[str, str]:
         """Texts of the question before a demotion."""
-        total = {"followers": _fans(self.followers(user))}
+        total = {"followers": _followers_text(self.followers(user))}
         meaning = gettext(
             "We fill the home timelines of %(followers)s in the background. Until that's done it stays a "
             "big account, and every follower sees every post. You can still choose “Keep big” in the "
@@ -246,7 +246,7 @@ class BigVAdmin(ModeratedAdmin):
 
     def name_and_fans(self, user: Any) -> str:
         """Username and number of followers."""
-        return f"{user.username}: {_fans(self.followers(user))}"
+        return f"{user.username}: {_followers_text(self.followers(user))}"
 
     def _user_to_change(self, request: HttpRequest, user_id: int) -> User | None:
         user = self.get_object(request, str(user_id))
@@ -278,7 +278,7 @@ def _number(count: int) -> str:
     return number_format(count, force_grouping=True)
 
 
-def _fans(count: int) -> str:
+def _followers_text(count: int) -> str:
     return sentence_with_count(lambda n: ngettext("%(count)s follower", "%(count)s followers", n), count)
 
 

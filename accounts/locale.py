@@ -80,7 +80,7 @@ def named_zone(name: str) -> tzinfo:
     return zoneinfo.ZoneInfo(name) if name in zone_names() else timezone.get_current_timezone()
 
 
-def place_name(name: str) -> str:
+def zone_city(name: str) -> str:
     """The city of an IANA zone, translated if in `PLACES`."""
     if name in PLACES:
         return str(PLACES[name])

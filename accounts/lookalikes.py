@@ -38,13 +38,13 @@ def skeleton(username: str) -> str:
 
 def skeleton_of_words(text: str) -> str:
     """The skeleton of a name in any script: without separators and ornaments, and with digits as letters."""
-    letters = "".join(map(_latin, unicodedata.normalize("NFKD", text)))
+    letters = "".join(map(_latin_lookalike, unicodedata.normalize("NFKD", text)))
     letters = _INNER.sub("i", _ENDS.sub("", letters))
     return re.sub(r"[\W_]+", "", skeleton(letters).translate(_SHAPES))
 
 
 @cache
-def _latin(letter: str) -> str:
+def _latin_lookalike(letter: str) -> str:
     if letter.isascii():
         return letter
     if named := _NAMED.fullmatch(unicodedata.name(letter, "")):

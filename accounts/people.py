@@ -79,7 +79,7 @@ def full_name_of(person: Person) -> SafeString:
     return format_html("{} (@{})", isolated(person.name), person.username)
 
 
-def handle_of(person: Person) -> SafeString:
+def badged_username(person: Person) -> SafeString:
     """Username and badge, for the admin."""
     return format_html("{}{}", person.username, badge_of(person))
 

@@ -9,7 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from accounts.models import User
 
 
-class EndedError(AuthenticationFailed):
+class LoginEndedError(AuthenticationFailed):
     """The password has changed, the sessions have ended, or the account is not active any more."""
 
     default_detail = "Your login has ended. Log in again."
@@ -22,4 +22,4 @@ def lock_if_valid(user: User) -> None:
     """
     same = User.objects.active().filter(pk=user.pk, password=user.password, session_epoch=user.session_epoch)
     if not same.locked().values_list("pk").first():
-        raise EndedError
+        raise LoginEndedError

@@ -46,7 +46,7 @@ def purge(user_id: int) -> bool:
         if not files and not any(taken for _, taken in answers):
             names = keys.of_user(user_id, settings.ACTIVE_FANS_SHARDS)
             pipelined(feeds_for_tasks(), [("UNLINK", name) for name in names])
-            return _complete(deletion)
+            return _finish_deletion(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=Now(), attempts=0)
     Deletion.objects.filter(user=user_id).update(tried_at=None)
     purge.delay(user_id)
@@ -54,7 +54,7 @@ def purge(user_id: int) -> bool:
 
 
 @transaction.atomic
-def _complete(deletion: Deletion) -> bool:
+def _finish_deletion(deletion: Deletion) -> bool:
     if not Deletion.objects.filter(pk=deletion.pk, created_at__lt=Now() - STRAGGLERS).exists():
         return False
     # Without followers, no window depends on how their items are delivered. Deletions by older versions left a folded

@@ -25,7 +25,7 @@ class ReviewStatus:
     DELETED = "deleted"
 
 
-class Earlier(NamedTuple):
+class EarlierText(NamedTuple):
     """An earlier text by the author."""
 
     at: datetime
@@ -38,7 +38,7 @@ class Submission(NamedTuple):
     author: User
     text: str
     is_new: bool = True
-    earlier: Sequence[Earlier] = ()
+    earlier: Sequence[EarlierText] = ()
 
 
 def only_links(found: Sequence[str]) -> bool:
@@ -69,7 +69,7 @@ def check_judge(author: User | None, by: User | None) -> None:
         raise JudgeError(_("You can't decide about yourself or a superuser. Ask a superuser to do it."))
 
 
-def not_judged(count: int) -> str:
+def not_judged_message(count: int) -> str:
     """A message of the admin about rows whose authors the caller may not judge."""
     return ngettext(
         "%(count)s not changed: you can't decide about yourself or a superuser.",

@@ -18,13 +18,13 @@ def user_columns(alias: str) -> str:
 
 
 @cache
-def _names() -> list[str]:
+def _user_column_names() -> list[str]:
     return [field.attname for field in User._meta.concrete_fields]
 
 
 def user_of(row: Sequence[Any]) -> User:
     """The user of a row of `user_columns`."""
-    return User.from_db(connection.alias, _names(), row)
+    return User.from_db(connection.alias, _user_column_names(), row)
 
 
 def user_or_none(row: Sequence[Any]) -> User | None:

@@ -57,7 +57,7 @@ class AdminLoginForm(AdminAuthenticationForm):
         list(both.values_list("pk"))
         try:
             proofs.lock_if_valid(user)
-        except proofs.EndedError as error:
+        except proofs.LoginEndedError as error:
             raise self.get_invalid_login_error() from error
         self.user_cache = user
         return self.cleaned_data
@@ -104,7 +104,7 @@ class AdminSite(admin.AdminSite):
         except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
         if request.method == "POST" and isinstance(request.user, User):
-            guard.remember(response, request.user)
+            guard.set_device_cookie(response, request.user)
         return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

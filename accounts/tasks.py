@@ -25,7 +25,7 @@ def follow_timeline() -> None:
 def sweep_deletions() -> None:
     """Periodic: continue deletions and release old names."""
     purge.sweep()
-    actions.forget_held_names()
+    actions.release_held_names()
 
 
 @task("accounts.forget_applications")

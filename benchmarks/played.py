@@ -168,7 +168,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 def merge(report: BenchmarkReport, folder: Path, users: int, rounds: int) -> None:
     """Time the merge of ten plays of every user, against writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
-    one = _filter(chance, A_MONTH // 2, error=merging._error())
+    one = _filter(chance, A_MONTH // 2, error=merging._filter_error_rate())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
     raw = lmdb.open(str(folder / "raw"), map_size=2**34, mode=0o600)
     values: list[bytes] = []
@@ -223,15 +223,15 @@ def ask(report: BenchmarkReport, rounds: int) -> None:
         store.store().update(
             months,
             lambda key, data, expected=expected: _filter(  # type: ignore[misc]
-                chance, A_MONTH, error=merging._error(), expected=expected
+                chance, A_MONTH, error=merging._filter_error_rate(), expected=expected
             ),
         )
         client.delete(keys.played_recent(user))
         record([Play(user, ID + chance.randrange(ID), NOW) for _ in range(RECENT)], now=NOW)
-        played.issue([(user, [ID + chance.randrange(ID) for _ in range(ISSUED)])])
+        played.record_issued([(user, [ID + chance.randrange(ID) for _ in range(ISSUED)])])
 
         def floor(_: int, user: int = user, months: list[FilterKey] = months) -> None:
-            played.recent(user)
+            played.recent_ids(user)
             store.store().read(months)
 
         cases: dict[str, Case] = {"floor": floor}
@@ -252,7 +252,7 @@ def ask(report: BenchmarkReport, rounds: int) -> None:
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: BenchmarkReport, folder: Path, kept: Sequence[int]) -> None:
     """Compare the bytes of three months of plays: as filters, in LMDB's file, and as a ZSET."""
-    client, error = played.client(), merging._error()
+    client, error = played.client(), merging._filter_error_rate()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)
         each = plays // 3

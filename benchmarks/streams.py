@@ -33,7 +33,7 @@ from relations import lists
 from runtime.embedded import die_with_parent, wait_for
 from storage import keys
 from storage.events import Position, Published, event_of
-from stream.news import ItemNews, message, reset
+from stream.news import ItemNews, message, reset_message
 
 KILOBYTES = 40
 """Limit of a stream's memory."""
@@ -260,7 +260,7 @@ async def _bare(port: int) -> None:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + reset(None))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + reset_message(None))
         writers.add(writer)
         await reader.read()
         writers.discard(writer)

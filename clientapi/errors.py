@@ -19,7 +19,7 @@ from items.idempotency import IdempotencyConflictError
 from items.polls import ChoiceError, PollEndedError, PollFixedError, VotedError
 from items.profiles.pins import NotPinnableError
 from items.quotes import NotQuotableError
-from items.scheduling import TimeError
+from items.scheduling import PublishTimeError
 from items.text import ContentError
 from media.actions import MediaError, TooLargeError, UnknownKindError
 from moderation.reports import OwnItemError
@@ -58,7 +58,7 @@ INVALID = "Validation failed: {}"
 TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     ContentError: (422, INVALID),
     RepostError: (422, INVALID),
-    TimeError: (422, INVALID),
+    PublishTimeError: (422, INVALID),
     BadSubscriptionError: (422, "Validation failed: {0.field}: {0}"),
     MediaError: (422, "Validation failed: {0.field}: {0}"),
     TooLargeError: (413, "{0.field}: {0}"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.core.exceptions import ValidationError
 
-from accounts.joining.actions import unavailable
+from accounts.joining.actions import unavailable_names
 from accounts.models import not_reserved, username_pattern
 from community.dataset import Dataset, UserRow
 from community.importing_media import Pictures
@@ -37,7 +37,7 @@ def _users_with_valid_names(dataset: Dataset) -> Iterator[UserRow]:
     used: set[str] = set()
     for start in range(0, len(users), CHUNK):
         chunk = users[start : start + CHUNK]
-        taken = unavailable([row.name for row in chunk if _is_permitted(row.name)])
+        taken = unavailable_names([row.name for row in chunk if _is_permitted(row.name)])
         for row in chunk:
             if not _is_permitted(row.name):
                 what, kind = f"the name {row.name[:50]!r} is not permitted", "not permitted"

@@ -25,7 +25,7 @@ import msgspec
 from tqdm import tqdm
 
 from community.problems import DatasetError, LineError, LineProblem
-from community.repeated import Rows
+from community.repeated import RowNumbers
 from items.models import ItemType
 from items.text import ContentError, check_content
 from relations.csv_files import read_rows
@@ -47,7 +47,7 @@ _PATH = re.compile(r" - at `\$\.([a-z_]+)")
 ErrorHandler = Callable[[LineError], None]
 
 
-def _raised(error: LineError) -> None:
+def _raise(error: LineError) -> None:
     raise error
 
 
@@ -96,13 +96,13 @@ class _Post(msgspec.Struct):
     media: list[str | _Medium] = []
 
 
-class _File:
+class _LineFile:
     """Numbered lines. `wrong` makes the current line's error."""
 
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
         self.line = 0
-        self.tell: ErrorHandler = _raised
+        self.tell: ErrorHandler = _raise
         self._quiet = quiet
 
     def wrong(self, what: object, kind: str, column: str = "", line: int | None = None) -> LineError:
@@ -172,7 +172,7 @@ class Dataset:
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
         self.folder = folder
-        self._users, self._follows, self._posts = (_File(folder / name, quiet=quiet) for name in FILES)
+        self._users, self._follows, self._posts = (_LineFile(folder / name, quiet=quiet) for name in FILES)
         self._user_ids: set[int] = set()
         self._latest = datetime.now(UTC) + CLOCK_SKEW
         digest = hashlib.sha256()
@@ -207,7 +207,7 @@ class Dataset:
         self._user_ids = seen
         for row in file.table("id", "name"):
             try:
-                user_id = _number(file, row, "id")
+                user_id = _parse_id(file, row, "id")
                 if user_id in seen:
                     raise file.wrong(f"the id {user_id} is also in an earlier line", "repeated", "id")
             except LineError as error:
@@ -218,7 +218,7 @@ class Dataset:
 
     def follows(self) -> Iterator[FollowRow]:
         """Follows between known users."""
-        file, pairs = self._follows, Rows(2)
+        file, pairs = self._follows, RowNumbers(2)
         for row in file.table("follower_id", "followee_id"):
             try:
                 follow = self._follow(row)
@@ -232,7 +232,7 @@ class Dataset:
 
     def _follow(self, row: dict[str, str]) -> FollowRow:
         file = self._follows
-        follower, followee = _number(file, row, "follower_id"), _number(file, row, "followee_id")
+        follower, followee = _parse_id(file, row, "follower_id"), _parse_id(file, row, "followee_id")
         self._check_known(file, follower, "follower_id")
         self._check_known(file, followee, "followee_id")
         if follower == followee:
@@ -255,7 +255,7 @@ class Dataset:
 
     def posts(self) -> Iterator[PostRow]:
         """Valid posts of known authors."""
-        file, rows = self._posts, Rows(1)
+        file, rows = self._posts, RowNumbers(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:
             try:
@@ -279,7 +279,7 @@ class Dataset:
             key = _PATH.search(str(error))
             raise file.wrong(error, "json", key[1] if key else "") from None
         try:
-            _check(post)
+            _check_content(post)
         except ContentError as error:
             raise file.wrong(error, "text", "media" if error.field == "content.media" else "text") from None
         if "\0" in post.text:
@@ -290,24 +290,24 @@ class Dataset:
             raise file.wrong(f"{post.created_at} is before 2000, where item ids begin", "time", "created_at")
         return post
 
-    def _check_known(self, file: _File, user_id: int, column: str) -> None:
+    def _check_known(self, file: _LineFile, user_id: int, column: str) -> None:
         if user_id not in self._user_ids:
             raise file.wrong(f"the user {user_id} is not in {self._users.path.name}", "unknown user", column)
 
-    def _check_past(self, file: _File, moment: datetime) -> None:
+    def _check_past(self, file: _LineFile, moment: datetime) -> None:
         if moment > self._latest:
             raise file.wrong(f"{moment} is in the future", "time", "created_at")
         if moment < EARLIEST:
             raise file.wrong(f"{moment} is before 1970", "time", "created_at")
 
 
-def _check(post: _Post) -> None:
+def _check_content(post: _Post) -> None:
     places = [str(place) for place, _ in enumerate(post.media, start=1)]
     kind = ItemType.IMAGE if places else ItemType.TEXT
     check_content(kind, {"text": post.text, "media": places})
 
 
-def _number(file: _File, row: dict[str, str], column: str) -> int:
+def _parse_id(file: _LineFile, row: dict[str, str], column: str) -> int:
     text = row[column]
     if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= LARGEST_ID):
         raise file.wrong(f"{column} {text[:30]!r} is not an id (an integer from 1)", "id", column)

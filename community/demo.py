@@ -229,9 +229,9 @@ class Voices:
         if sender.username == "weather-desk":
             return self._forecasts.deal().format(self._chance.randint(4, 27))
         if sender.username in WRITE_CHINESE:
-            return next(text for text in iter(self._chinese.deal, None) if not _calls(text, sender))
+            return next(text for text in iter(self._chinese.deal, None) if not _mentions_user(text, sender))
         lead, tail = self._leads.deal(), self._tails.deal()
-        if _calls(tail, sender):
+        if _mentions_user(tail, sender):
             return lead
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
@@ -241,7 +241,7 @@ class Voices:
         return next((text for text in deals if text not in thread), "") or self._replies.deal()
 
 
-def _calls(text: str, user: User) -> bool:
+def _mentions_user(text: str, user: User) -> bool:
     return f"@{user.username}" in text
 
 
@@ -290,19 +290,19 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
     if has_pictures:
         told("drawing pictures")
         demo_pictures.set_faces(users, items)
-        demo_pictures.illustrate(items)
+        demo_pictures.add_pictures(items)
     Item.objects.bulk_create(items, batch_size=2000)
     copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
     told("adding likes and notifications")
     likes = _likes(chance, users, items, now)
-    _counts(items, likes)
+    _store_counts(items, likes)
     for user in users:
         if user.is_big_v:
             transaction.on_commit(partial(outbox.begin, user.pk))
         elif user.username in roles:
             transaction.on_commit(partial(inbox.begin, user.pk))
     demo_notifications.write_notifications(items, likes, follows)
-    demo_sessions.plan(follows, now=now)
+    demo_sessions.write_sessions(follows, now=now)
     demo_order.add_lists_and_pins(users, items, follows, likes)
     filling.recommend()
     return Demo(logins, len(users), len(follows), len(items), len(likes))
@@ -340,7 +340,7 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
                 is_big_v=name in BIG_VS,
                 is_staff=name == ADMIN,
                 is_superuser=name == ADMIN,
-                level=_level(hours),
+                level=_level_after(hours),
                 last_seen_at=now - timedelta(hours=hours),
                 date_joined=now - timedelta(days=chance.randint(DAYS + 1, 400)),
             )
@@ -348,7 +348,7 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
     return User.objects.bulk_create(users, batch_size=1000)
 
 
-def _level(hours: int) -> int:
+def _level_after(hours: int) -> int:
     ages = sorted(settings.LEVEL_AGES.items(), reverse=True)
     return next((level for level, age in ages if timedelta(hours=hours) < age), Level.DORMANT)
 
@@ -447,7 +447,7 @@ def _likes(chance: random.Random, users: list[User], items: list[Item], now: dat
     return Like.objects.bulk_create(likes, batch_size=5000)
 
 
-def _counts(items: list[Item], likes: list[Like]) -> None:
+def _store_counts(items: list[Item], likes: list[Like]) -> None:
     counted: dict[int, ItemCounts] = {}
 
     def of(item_id: int) -> ItemCounts:

@@ -28,7 +28,7 @@ def write_notifications(items: Sequence[Item], likes: Sequence[Like], follows: S
     told = sorted(
         (
             one
-            for one in (*_of_items(items), *_of_likes(likes), *_of_follows(follows))
+            for one in (*_acts_of_items(items), *_acts_of_likes(likes), *_acts_of_follows(follows))
             if one.recipient_id != one.actor_id
         ),
         key=lambda one: one.at,
@@ -55,7 +55,7 @@ def write_notifications(items: Sequence[Item], likes: Sequence[Like], follows: S
     ReadMark.objects.bulk_create([ReadMark(user_id=pk, up_to=seen) for pk in sorted(recipients)], batch_size=5000)
 
 
-def _of_items(items: Sequence[Item]) -> Iterator[DemoAct]:
+def _acts_of_items(items: Sequence[Item]) -> Iterator[DemoAct]:
     people = {item.sender.username.lower(): item.sender_id for item in items}
     for item in items:
         at = item.modified_at
@@ -70,12 +70,12 @@ def _of_items(items: Sequence[Item]) -> Iterator[DemoAct]:
             yield DemoAct(at, recipient_id, Kind.MENTION, item.sender_id, item.pk)
 
 
-def _of_likes(likes: Sequence[Like]) -> Iterator[DemoAct]:
+def _acts_of_likes(likes: Sequence[Like]) -> Iterator[DemoAct]:
     for like in likes:
         yield DemoAct(like.created_at, like.item.sender_id, Kind.LIKE, like.user_id, like.item_id)
 
 
-def _of_follows(follows: Sequence[Follow]) -> Iterator[DemoAct]:
+def _acts_of_follows(follows: Sequence[Follow]) -> Iterator[DemoAct]:
     for follow in follows:
         day = follow.created_at.astimezone(UTC).date()
         yield DemoAct(follow.created_at, follow.followee_id, Kind.FOLLOW, follow.follower_id, None, day)

@@ -32,21 +32,21 @@ def add_lists_and_pins(
     posts.sort(key=lambda item: (-liked[item.pk], item.pk))
     for user in users:
         if user.is_big_v or user.username in LISTS:
-            _pin(user, posts)
+            _pin_most_liked(user, posts)
         if user.username in LISTS:
-            _list(user, users, follows)
+            _create_list(user, users, follows)
             phrase, action = FILTERS[user.username]
             filters.create(owner=user, phrase=phrase, whole_word=True, action=action)
             for item in [item for item in posts if item.sender_id != user.pk][:KEPT]:
                 actions.bookmark(user=user, item=item)
 
 
-def _pin(user: User, posts: Sequence[Item]) -> None:
+def _pin_most_liked(user: User, posts: Sequence[Item]) -> None:
     for item in [item for item in posts if item.sender_id == user.pk][:1]:
         pins.pin(item=item)
 
 
-def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
+def _create_list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
     """Create the owner's list. It has no big-Vs: their posts would fill it."""
     followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
     made = lists.create(owner=owner, title=LISTS[owner.username])

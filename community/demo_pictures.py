@@ -188,7 +188,7 @@ FEATURES = (
 )
 
 
-class Plan(NamedTuple):
+class PicturePlan(NamedTuple):
     """An item to get pictures, with its new content."""
 
     item: Item
@@ -204,25 +204,25 @@ def set_faces(users: Sequence[User], items: Sequence[Item]) -> None:
     own = [(user, FACES[user.username]) for user in users if user.username in FACES]
     with _log_failures():
         for user, name in (*own, *zip(others, MORE_FACES, strict=False)):
-            with _file(name) as file:
+            with _open_picture(name) as file:
                 set_face(user=user, use=Use.AVATAR, file=file)
         for user in users:
             if user.username in BANNERS:
-                with _file(BANNERS[user.username]) as file:
+                with _open_picture(BANNERS[user.username]) as file:
                     set_face(user=user, use=Use.BANNER, file=file)
 
 
-def illustrate(items: Sequence[Item]) -> None:
+def add_pictures(items: Sequence[Item]) -> None:
     """Add pictures to unsaved items."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
     with _log_failures():
-        plans = list(_featured(posts))
+        plans = list(_feature_plans(posts))
         taken = {plan.item.pk for plan in plans}
         left = dict(SHOWN)
         for item in posts:
             key = next((key for key in left if item.text.startswith(key)), None)
             if key is not None and item.pk not in taken and len(SHOWN) - len(left) < MOST_POSTS:
-                plans.append(Plan(item, item.content, left.pop(key)))
+                plans.append(PicturePlan(item, item.content, left.pop(key)))
         for plan in plans:
             _attach_pictures(plan)
 
@@ -238,7 +238,7 @@ def _log_failures() -> Iterator[None]:
         decoder.stop()
 
 
-def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
+def _feature_plans(posts: Sequence[Item]) -> Iterator[PicturePlan]:
     for feature in FEATURES:
         own = [one for one in posts if one.sender.username == feature.username and one.visibility == Visibility.PUBLIC]
         if feature.age >= len(own):
@@ -250,20 +250,20 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
             content["sensitive"] = True
         if not feature.shots:
             item.type, item.title, item.content = feature.type, feature.title, content
-        yield Plan(item, content, feature.shots)
+        yield PicturePlan(item, content, feature.shots)
 
 
-def _attach_pictures(plan: Plan) -> None:
+def _attach_pictures(plan: PicturePlan) -> None:
     if not plan.shots:
         return
     item = plan.item
     rows = []
     for shot in plan.shots:
-        with _file(shot.name) as file:
+        with _open_picture(shot.name) as file:
             rows.append(upload(owner_id=item.sender_id, file=file, description=shot.words))
     item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
     attaching.assign_to_item(attachments.claim_media(item), item_id=item.pk)
 
 
-def _file(name: str) -> IO[bytes]:
+def _open_picture(name: str) -> IO[bytes]:
     return (FOLDER / f"{name}.webp").open("rb")

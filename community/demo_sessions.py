@@ -45,7 +45,7 @@ SHOWS = (
 )
 
 
-def plan(follows: Sequence[Follow], *, now: datetime) -> None:
+def write_sessions(follows: Sequence[Follow], *, now: datetime) -> None:
     """Write all sessions."""
     now = now.astimezone(UTC).replace(microsecond=now.microsecond // 1000 * 1000)
     people = {user.username: user for user in User.objects.active()}

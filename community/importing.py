@@ -49,7 +49,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadResult:
     """A data set's record. `is_new`: this call loaded it."""
 
     record: Import
@@ -63,7 +63,7 @@ def load(
     *,
     password: str | None = None,
     say: Callable[[str], None] = print,
-) -> Loaded:
+) -> LoadResult:
     """Check the whole data set, then copy it, unless it was loaded before. After a kill, load again.
 
     Raises DatasetRefusedError with all wrong lines, and DatasetError. Without a `password` the users cannot sign in.
@@ -99,7 +99,7 @@ def _load(
     pictures: Pictures,
     password: str | None,
     say: Callable[[str], None],
-) -> Loaded:
+) -> LoadResult:
     _lock(say)
     done = Import.objects.filter(fingerprint=dataset.fingerprint).first()
     if done:
@@ -107,7 +107,7 @@ def _load(
             User.objects.filter(pk__in=ImportedUser.objects.filter(source=done).values("user")).update(
                 password=passwords.hashed(password)
             )
-        return Loaded(done, is_new=False)
+        return LoadResult(done, is_new=False)
 
     say("checking the data set ...")
     report = ProblemReport()
@@ -116,7 +116,7 @@ def _load(
     say("copying users, follows and posts ...")
     follows = _Follows(dataset)
     _copy_users(users, follows, user_ids, password)
-    _copy(Follow, ("follower_id", "followee_id", "created_at"), follows.rows(user_ids))
+    _copy_rows(Follow, ("follower_id", "followee_id", "created_at"), follows.rows(user_ids))
     for user in users:
         if user.avatar:
             pictures.set_face(user, user_ids[user.id])
@@ -125,13 +125,13 @@ def _load(
         raise DatasetRefusedError(report)
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
     imported = ((user_ids[user.id], record.pk, user.id) for user in users)
-    _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
+    _copy_rows(ImportedUser, ("user_id", "source_id", "original_id"), imported)
     policy.renew_generation()
     upgrade_big_vs(list(user_ids.values()))
     say("checking the references ...")
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    return Loaded(record, is_new=True, media=len(pictures))
+    return LoadResult(record, is_new=True, media=len(pictures))
 
 
 def _lock(say: Callable[[str], None]) -> None:
@@ -203,7 +203,7 @@ def _copy_users(users: list[UserRow], follows: _Follows, user_ids: dict[int, int
         for row in users
     )
     names = ("username", "display_name", "folded_name")
-    _copy(User, ("id", *names, "following_count", "follower_count", *fields), rows)
+    _copy_rows(User, ("id", *names, "following_count", "follower_count", *fields), rows)
 
 
 def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) -> int:
@@ -217,8 +217,8 @@ def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) 
     columns = (*named, "title", "extra_info", "status", "visibility")
     encode = msgspec.json.Encoder().encode
     count = 0
-    for item_ids, posts in _with_ids(dataset):
-        shown = _shown(pictures, item_ids, posts, user_ids)
+    for item_ids, posts in _posts_with_ids(dataset):
+        shown = _store_media(pictures, item_ids, posts, user_ids)
         rows = (
             (
                 item_id,
@@ -231,13 +231,13 @@ def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) 
             )
             for item_id, post in zip(item_ids, posts, strict=True)
         )
-        _copy(Item, columns, rows)
+        _copy_rows(Item, columns, rows)
         copy_index((item_id, "", post.text) for item_id, post in zip(item_ids, posts, strict=True))
         count += len(posts)
     return count
 
 
-def _shown(
+def _store_media(
     pictures: Pictures, item_ids: list[int], posts: list[PostRow], user_ids: dict[int, int]
 ) -> dict[int, list[MediaFile]]:
     shown = {}
@@ -252,7 +252,7 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
     return {"text": post.text} | ({"media": [str(row.pk) for row in media]} if media else {})
 
 
-def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
+def _posts_with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
     """Posts in chunks, with item ids in file order. A full millisecond continues in the next: some sources only know
     days.
     """
@@ -263,7 +263,7 @@ def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
     while chunk := list(islice(posts, CHUNK)):
         firsts = [ids.compose(post.created_at, 0) for post in chunk]
         known = set(firsts)  # milliseconds, by first id, for which `taken` is complete
-        taken = _taken(known)
+        taken = _taken_ids(known)
         following = {first: after for first, after in following.items() if after >= first + 2**ids.SEQUENCE_BITS}
         item_ids = []
         for first in firsts:
@@ -280,11 +280,11 @@ def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
     first = item_id >> ids.SEQUENCE_BITS << ids.SEQUENCE_BITS
     if first not in known:
         known.add(first)
-        taken |= _taken({first})
+        taken |= _taken_ids({first})
     return item_id in taken
 
 
-def _taken(firsts: Iterable[int]) -> set[int]:
+def _taken_ids(firsts: Iterable[int]) -> set[int]:
     # OFFSET 0 forces an index probe each. During a load autovacuum may record the table as empty. Then the planner
     # would compare every item with every id.
     with connection.cursor() as cursor:
@@ -298,7 +298,7 @@ def _taken(firsts: Iterable[int]) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> None:
+def _copy_rows(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> None:
     quote = connection.ops.quote_name
     target = f"{quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
     with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN") as copy:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 
-class Rows:
+class RowNumbers:
     """The numbers of the rows read."""
 
     def __init__(self, width: int) -> None:

@@ -75,10 +75,10 @@ class DiscoverView(ApiView):
         serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
         page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))
         return FeedResponse(
-            DiscoverAnswer(0, "success", DiscoverData([_item(one) for one in page.items], page.has_more)),
+            DiscoverAnswer(0, "success", DiscoverData([_discover_item(one) for one in page.items], page.has_more)),
             headers={"X-Feed-Source": ",".join(page.sources)},
         )
 
 
-def _item(one: ItemBody) -> DiscoverItem:
+def _discover_item(one: ItemBody) -> DiscoverItem:
     return DiscoverItem(*msgspec.structs.astuple(one), update_time=int(one.modified_at.timestamp()))

@@ -53,7 +53,7 @@ def recall_unseen(reader: User, *, wanted: int, now: datetime) -> FilteredCandid
         if len(candidates) >= wanted or len(found) < count or deeper <= count:
             break
         count = deeper
-    _report(reader, len(found), excluded, len(candidates))
+    _log_exclusions(reader, len(found), excluded, len(candidates))
     return FilteredCandidates(candidates, is_known and kept.views_known)
 
 
@@ -79,7 +79,7 @@ def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tupl
     return [one for one in candidates if one.item_id in left], is_known
 
 
-def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None:
+def _log_exclusions(reader: User, found: int, excluded: Counter[str], left: int) -> None:
     for reason, count in excluded.items():
         metrics.discover_excluded.labels(reason).inc(count)
     reasons = " ".join(f"{reason}={count}" for reason, count in sorted(excluded.items()) if count)

@@ -123,7 +123,7 @@ def exclude(reader: User, candidates: Sequence[RecalledItem], *, now: datetime) 
     """Remove candidates that the reader must not get, and lower the scores of others."""
     views = recent.views_of(reader.pk, now=now)
     items, replies = views or Views([], [])
-    facts = _facts(reader, candidates, replies, now)
+    facts = _load_reasons(reader, candidates, replies, now)
     weights = {view.item_id: view_weight(view.age(now)) for view in items}
     root_of = {reply: root for root, those in facts[ROOT].items() for reply in those}
     thread_weights: dict[int, float] = {}
@@ -158,7 +158,7 @@ def exclude(reader: User, candidates: Sequence[RecalledItem], *, now: datetime) 
     return RemainingCandidates(kept, excluded, views is not None)
 
 
-def _facts(
+def _load_reasons(
     reader: User, candidates: Sequence[RecalledItem], replies: Sequence[View], now: datetime
 ) -> defaultdict[str, dict[int, list[int]]]:
     params = {

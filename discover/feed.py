@@ -139,7 +139,7 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
     now = now or timezone.now()
     with transaction.atomic():
         _lock(reader)
-        page = _replayed(reader, request_id) or _refreshed(reader, limit, request_id, now)
+        page = _replayed(reader, request_id) or _page_from_recall(reader, limit, request_id, now)
     metrics.discover_pages.labels("refresh", page.sources[0]).inc()
     return page
 
@@ -151,8 +151,8 @@ def load_more(reader: User, *, limit: int, request_id: str | None = None, now: d
         _lock(reader)
         page = (
             _replayed(reader, request_id)
-            or _continued(reader, limit, request_id, now)
-            or _refreshed(reader, limit, request_id, now)
+            or _page_from_cache(reader, limit, request_id, now)
+            or _page_from_recall(reader, limit, request_id, now)
         )
     metrics.discover_pages.labels("load_more", page.sources[0]).inc()
     return page
@@ -171,11 +171,13 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
     if issued is None:
         return None
     codes = dict(zip(issued.item_ids, issued.reasons, strict=True))
-    items = _shown(reader, [CachedRecommendation(item_id, codes[item_id]) for item_id in issued.item_ids], again=True)
+    items = _visible_entries(
+        reader, [CachedRecommendation(item_id, codes[item_id]) for item_id in issued.item_ids], again=True
+    )
     return FeedPage([item for item, _ in items], issued.has_more, ["issued"])
 
 
-def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
+def _page_from_cache(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
     cached = CachedBuffer(CandidateList(reader.pk))
     try:
         with feeds_errors():
@@ -187,7 +189,7 @@ def _continued(reader: User, limit: int, request_id: str | None, now: datetime) 
     return _record_page(reader, filled, request_id, now, has_more=cached.left > 0, sources=["cache"])
 
 
-def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage:
+def _page_from_recall(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage:
     cache = CandidateList(reader.pk)
     is_known = True
     try:
@@ -216,7 +218,7 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> FilledPage:
     later: list[CachedRecommendation] = []
     for _ in range(ROUNDS):
         entries = buffer.take(limit)
-        for item, entry in _shown(reader, entries):
+        for item, entry in _visible_entries(reader, entries):
             if len(filled.items) >= limit or senders[item.sender.id] >= settings.SENDER_CAP:
                 later.append(entry)
                 continue
@@ -230,7 +232,7 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> FilledPage:
     return filled
 
 
-def _shown(
+def _visible_entries(
     reader: User, entries: Sequence[CachedRecommendation], *, again: bool = False
 ) -> list[tuple[ItemBody, CachedRecommendation]]:
     """The bodies of the entries that the reader may see. Issued ones only with `again`."""

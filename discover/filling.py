@@ -10,4 +10,4 @@ def recommend() -> None:
     now = timezone.now()
     refreshing.refresh_words(now=now)
     refreshing.refresh_popular(now=now)
-    indexing.load_again()
+    indexing.restart_load()

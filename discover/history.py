@@ -26,14 +26,14 @@ WHY = """
 """
 
 
-class Viewed(NamedTuple):
+class ViewedPage(NamedTuple):
     """Opened items, and when each was opened, by id."""
 
     page: ItemPage
     at: dict[str, datetime]
 
 
-def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
+def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> ViewedPage | None:
     """The posts opened within 7 days, last opened first. None without Redis.
 
     `last_id` (exclusive) is a `View.moment`.
@@ -43,13 +43,13 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
         return None
     before = [view for view in views.items if last_id is None or view.moment < last_id]
     if not before:
-        return Viewed(ItemPage([], None, has_more=False), {})
+        return ViewedPage(ItemPage([], None, has_more=False), {})
     params = {"ids": id_array(view.item_id for view in before), "reader": reader.pk, "count": limit + 1}
     rows = fetch(VIEWED, params, into=ItemRow.of)
     by_item: dict[str, View] = {str(view.item_id): view for view in before}
     items = bodies(rows[:limit], reader)
     page = ItemPage(items, str(by_item[items[-1].id].moment) if items else None, len(rows) > limit)
-    return Viewed(page, {item.id: by_item[item.id].viewed_at for item in items})
+    return ViewedPage(page, {item.id: by_item[item.id].viewed_at for item in items})
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:

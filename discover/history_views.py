@@ -46,11 +46,11 @@ VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "
 def history(request: PageRequest, reader: User) -> HttpResponse:
     """The items that the reader opened recently."""
     last_id = position(request)
-    context = _viewed(request, reader, last_id)
+    context = _viewed_context(request, reader, last_id)
     return show(request, "discover/history.html", context, part="items/_more.html")
 
 
-def _viewed(request: PageRequest, reader: User, last_id: int | None = None) -> dict[str, Any]:
+def _viewed_context(request: PageRequest, reader: User, last_id: int | None = None) -> dict[str, Any]:
     viewed = viewed_page(reader, last_id=last_id, now=timezone.now())
     cards = Cards(request.user, viewed.page.items if viewed else [])
     return {
@@ -78,7 +78,7 @@ def unwanted(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @member_act
-def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
+def change_history(request: PageRequest, reader: User, verb: str) -> HttpResponse:
     """Pause, resume or clear the history."""
     problem = ""
     try:
@@ -86,7 +86,9 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
     except FeedsUnavailableError:
         said, problem = "", _("That didn't work. Try again in a moment.")
     if wants_part(request):
-        return show(request, "discover/_history.html", _viewed(request, reader) | {"said": said, "problem": problem})
+        return show(
+            request, "discover/_history.html", _viewed_context(request, reader) | {"said": said, "problem": problem}
+        )
     if problem:
         messages.error(request, problem)
     else:

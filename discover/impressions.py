@@ -83,9 +83,9 @@ def record(impressions: Iterable[Impression]) -> None:
     for user_id, day, item_ids in impressions:
         shown_to.setdefault((user_id, day), {}).update(dict.fromkeys(item_ids))
     additions = [
-        Addition(keys.impressions(day, shard_of(user_id)), user_id, part, _end(day))
+        Addition(keys.impressions(day, shard_of(user_id)), user_id, part, _expiry(day))
         for (user_id, day), items in shown_to.items()
-        for part in _parts(list(items))
+        for part in _chunks(list(items))
     ]
     client = feeds_for_tasks()
     with feeds_errors():
@@ -97,7 +97,7 @@ def record(impressions: Iterable[Impression]) -> None:
             _chosen.run(client, lambda chosen: chosen.add(client, foreign, replace=True))
 
 
-def fill(today: date) -> list[ShardFill]:
+def shard_fills(today: date) -> list[ShardFill]:
     """How full the day's shards are."""
     shards = range(settings.IMPRESSION_SHARDS)
     with feeds_errors():
@@ -108,13 +108,13 @@ def fill(today: date) -> list[ShardFill]:
     return [ShardFill(today, shard, *found) for shard, found in zip(shards, fills, strict=True) if found is not None]
 
 
-def check(today: date) -> list[ShardFill]:
+def check_overfull(today: date) -> list[ShardFill]:
     """The overfull shards. Each is logged once, by one process."""
-    found = fill(today)
+    found = shard_fills(today)
     metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
     over = [shard for shard in found if shard.is_over]
     with feeds_errors():
-        marks = [("SET", keys.impressions_over(today, each.shard), 1, "NX", "EXAT", _end(today)) for each in over]
+        marks = [("SET", keys.impressions_over(today, each.shard), 1, "NX", "EXAT", _expiry(today)) for each in over]
         is_news = pipelined(feeds_for_tasks(), marks)
     for shard, is_first in zip(over, is_news, strict=True):
         if is_first:
@@ -135,15 +135,15 @@ def shard_of(user_id: int) -> int:
     return splitmix64(user_id) % int(settings.IMPRESSION_SHARDS)
 
 
-def _end(day: date) -> int:
+def _expiry(day: date) -> int:
     return int(datetime.combine(day + timedelta(days=DAYS), time(), UTC).timestamp())
 
 
-def _parts(item_ids: list[int]) -> Iterable[list[int]]:
+def _chunks(item_ids: list[int]) -> Iterable[list[int]]:
     return (item_ids[first : first + ITEMS_AT_ONCE] for first in range(0, len(item_ids), ITEMS_AT_ONCE))
 
 
-class _Chosen:
+class _FilterChoice:
     """The kind of filter in use. Detected at first use, and again if BF.* is unknown or the key is of another kind."""
 
     def __init__(self) -> None:
@@ -178,4 +178,4 @@ class _Chosen:
         return self._found
 
 
-_chosen = _Chosen()
+_chosen = _FilterChoice()

@@ -74,7 +74,7 @@ def enqueue_changes(item_ids: Iterable[int], *, only_public: bool = False) -> No
             cursor.execute(QUEUE_PUBLIC if only_public else QUEUE, {"items": id_array(item_ids)})
 
 
-def load_again() -> None:
+def restart_load() -> None:
     """Load all items again, after items were written without the site's actions."""
     if settings.OPENSEARCH_URL:
         SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
@@ -109,7 +109,7 @@ def index_slice() -> None:
     try:
         if not SearchIndex.objects.filter(name=server().name).exists():
             create()
-        while (write_changes() or load_part()) and time.monotonic() < until:
+        while (write_changes() or load_batch()) and time.monotonic() < until:
             pass
     except OpenSearchError as error:
         metrics.opensearch_failures.labels("index").inc()
@@ -127,12 +127,12 @@ def write_changes() -> int:
         rows = fetch(CHANGES) if index else []
         if index is None or not rows:
             return 0
-        _write(index, sorted({item_id for _, item_id in rows}))
+        _send_documents(index, sorted({item_id for _, item_id in rows}))
         fetch(FORGET, {"rows": id_array(row_id for row_id, _ in rows)})
         return len(rows)
 
 
-def load_part(*, wait: bool = False) -> int:
+def load_batch(*, wait: bool = False) -> int:
     """Load the newest items not yet loaded, and return how many.
 
     Returns 0 at the end, or without `wait` beside another writer. Raises OpenSearchError.
@@ -143,7 +143,7 @@ def load_part(*, wait: bool = False) -> int:
             return 0
         item_ids = [row[0] for row in fetch(NEXT, {"position": index.position})]
         if item_ids:
-            _write(index, item_ids)
+            _send_documents(index, item_ids)
         # Items published below this position from now on are queued.
         index.position = item_ids[-1] if len(item_ids) == PART else 0
         index.save(update_fields=["position"])
@@ -162,21 +162,21 @@ def _lock_index(*, skip: bool) -> SearchIndex | None:
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
-def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
+def _send_documents(index: SearchIndex, item_ids: Sequence[int]) -> None:
     """Send the items' documents to OpenSearch. Raises OpenSearchError, also if it took only some of them."""
     # By the clock, because a database restored from a backup would begin with old versions.
     index.version = max(index.version + 1, time.time_ns() // 1000)
     index.save(update_fields=["version"])
     rows = fetch(DOCUMENTS, {"items": id_array(item_ids)})
     path = f"/{server().name}/_bulk?require_alias=true"
-    for lines in _bodies(_action(index.version, *row) for row in rows):
+    for lines in _bodies(_bulk_lines(index.version, *row) for row in rows):
         body = gzip.compress(lines, compresslevel=1)
-        _check(
+        _check_bulk_answer(
             server().request("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip")
         )
 
 
-def _action(
+def _bulk_lines(
     version: int, item_id: int, sender_id: int | None, tags: list[str], words: list[str], popularity: int
 ) -> bytes:
     """The lines of a bulk request for one item.
@@ -215,7 +215,7 @@ class _BulkCause(msgspec.Struct):
     type: str
 
 
-class _Done(msgspec.Struct):
+class _BulkResult(msgspec.Struct):
     status: int
     id: str | None = msgspec.field(default=None, name="_id")
     error: _BulkCause | None = None
@@ -223,13 +223,13 @@ class _Done(msgspec.Struct):
 
 class _BulkAnswer(msgspec.Struct):
     errors: bool
-    items: list[dict[str, _Done]]
+    items: list[dict[str, _BulkResult]]
 
 
 _decoder = msgspec.json.Decoder(_BulkAnswer)
 
 
-def _check(answer: bytes) -> None:
+def _check_bulk_answer(answer: bytes) -> None:
     """Raise OpenSearchError if an answer to a bulk request names something to retry.
 
     A document refused for its content is only logged.

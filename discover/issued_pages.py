@@ -48,7 +48,7 @@ def record_issued_pages() -> int:
                 record(Impression(page.user_id, page.issued_at.date(), page.item_ids) for page in pages)
                 if settings.DISCOVER_SEEN in RECORDED:
                     issued = ((page.user_id, page.item_ids) for page in pages if page.item_ids)
-                    played.issue(issued, is_request=False)
+                    played.record_issued(issued, is_request=False)
             except (FeedsUnavailableError, PlayedUnavailableError):
                 return recorded
             IssuedPage.objects.filter(pk__in=[page.pk for page in pages]).update(is_recorded=True)

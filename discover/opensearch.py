@@ -71,8 +71,8 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
     body = {
         "query": {
             "function_score": {
-                "query": _relevance(clauses, reader_id=reader_id, now=now),
-                "functions": _functions(interests),
+                "query": _relevance_query(clauses, reader_id=reader_id, now=now),
+                "functions": _score_functions(interests),
                 "score_mode": "multiply",
                 "boost_mode": "multiply",
             }
@@ -80,7 +80,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
         # Also orders items so old that their 32-bit score is 0.
         "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
         "track_total_hits": False,
-        # `_capped` leaves some out.
+        # `_cap_senders` leaves some out.
         "size": min(count * 2, MOST),
         "_source": False,
         "docvalue_fields": [{"field": "sender"}, {"field": "popularity"}],
@@ -112,7 +112,7 @@ def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
     return clauses, reasons
 
 
-def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) -> dict[str, Any]:
+def _relevance_query(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) -> dict[str, Any]:
     return {
         "function_score": {
             "query": {
@@ -135,7 +135,7 @@ def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) 
     }
 
 
-def _functions(interests: Interests) -> list[dict[str, Any]]:
+def _score_functions(interests: Interests) -> list[dict[str, Any]]:
     functions: list[dict[str, Any]] = [
         {
             "gauss": {
@@ -208,10 +208,10 @@ class OpenSearchRecall:
             logger.warning("OpenSearch failed, so PostgreSQL searches instead: %s", error)
             raise RecallUnavailableError(str(error)) from error
         found.sort(key=lambda one: (-one.score, -one.item_id))
-        return _capped(found, count)
+        return _cap_senders(found, count)
 
 
-def _capped(candidates: Sequence[RecalledItem], count: int) -> list[RecalledItem]:
+def _cap_senders(candidates: Sequence[RecalledItem], count: int) -> list[RecalledItem]:
     """Keep the first `count` candidates, and of each sender no more than recall from PostgreSQL would."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()

@@ -74,11 +74,11 @@ class PostgresRecall:
             "relevances": f"{{{','.join(str(relevance) for _, relevance, _ in found)}}}",
             "reasons": [reason for _, _, reason in found],
         }
-        return [RecalledItem(*row) for row in fetch(_rank(count), params, on=on)]
+        return [RecalledItem(*row) for row in fetch(_rank_sql(count), params, on=on)]
 
 
 @cache
-def _rank(count: int) -> str:
+def _rank_sql(count: int) -> str:
     """SQL that adds up the found items' weights and ranks them.
 
     Limits are literals, because the planner takes an unknown LIMIT for a tenth of the table.

@@ -23,7 +23,7 @@ from storage.connections import (
     feeds,
     feeds_errors,
     pipelined,
-    script,
+    register_script,
 )
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 # KEYS: list, times. ARGV: now in ms, cap, seconds to live, then ids, newest last. If the clocks of two processes
 # differ, the later call is the later view. Times without a list are of evicted entries.
-RECORD = script(
+RECORD = register_script(
     """
     local list, times, time = KEYS[1], KEYS[2], tonumber(ARGV[1])
     local newest = redis.call('LINDEX', list, 0)
@@ -56,7 +56,7 @@ RECORD = script(
     redis.call('EXPIRE', times, ARGV[3])
     """
 )
-READ = script(
+READ = register_script(
     """
     local ids = redis.call('LRANGE', KEYS[1], 0, -1)
     if #ids == 0 then return {{}, {}} end

@@ -41,4 +41,4 @@ def index() -> None:
 @task("seen.check_impressions")
 def check_impressions() -> None:
     """Check how full today's filters of impressions are. The task's name is from version 0.1.0."""
-    impressions.check(database_now().date())
+    impressions.check_overfull(database_now().date())

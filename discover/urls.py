@@ -15,5 +15,7 @@ urlpatterns = [
     path("items/<number:item_id>/interested", history_views.interested, name="interested"),
     path("history", history_views.history, name="history"),
     path("history/not-interested", history_views.unwanted, name="unwanted"),
-    re_path(f"^history/(?P<verb>{'|'.join(history_views.VERBS)})$", history_views.change, name="history-change"),
+    re_path(
+        f"^history/(?P<verb>{'|'.join(history_views.VERBS)})$", history_views.change_history, name="history-change"
+    ),
 ]

@@ -59,27 +59,27 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
     if wait is not None:
         return too_many(request, wait)
     asked = request.POST if request.method == "POST" else request.GET
-    walk, number = _walk(asked), _number(asked)
+    walk, number = _requested_walk(asked), _page_number(asked)
     if request.method != "POST":
-        return _whole(request, reader, walk, number)
+        return _full_page(request, reader, walk, number)
     if walk is None:
         raise BadRequest("walk is missing")
     if number > 1:
-        return _following(request, reader, walk, number)
+        return _next_part(request, reader, walk, number)
     if "quiet" in asked:
         return _fetch_fresh(request, reader, walk)
-    return _refreshed(request, reader, walk)
+    return _refresh_part(request, reader, walk)
 
 
 # --- Parameters ------------------------------------------------------------------------------------------
-def _walk(asked: QueryDict) -> str | None:
+def _requested_walk(asked: QueryDict) -> str | None:
     walk = single_parameter(asked, "walk")
     if walk and not WALK.fullmatch(walk):
         raise BadRequest("walk is none of this site's")
     return walk or None
 
 
-def _number(asked: QueryDict) -> int:
+def _page_number(asked: QueryDict) -> int:
     text = single_parameter(asked, "page")
     number = parse_id(text) if text else 1
     if number is None or number > PAGES:
@@ -87,7 +87,7 @@ def _number(asked: QueryDict) -> int:
     return number
 
 
-def _read_walk(request: PageRequest, name: str) -> str | None:
+def _cookie_walk(request: PageRequest, name: str) -> str | None:
     """The walk in a cookie. A malformed one is ignored."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
@@ -99,10 +99,10 @@ def _load_page(reader: User, walk: str, number: int) -> FeedPage:
 
 
 # --- Answers ---------------------------------------------------------------------------------------------
-def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
+def _full_page(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
     """The whole page. If a page was fetched for an absent reader, their next visit begins with it."""
-    coming = _read_walk(request, COMING)
-    for walk in filter(None, (asked or _read_walk(request, CURRENT), coming, new_walk())):
+    coming = _cookie_walk(request, COMING)
+    for walk in filter(None, (asked or _cookie_walk(request, CURRENT), coming, new_walk())):
         page = _load_page(reader, walk, number)
         if page.items or number > 1:
             break  # else its items were deleted since
@@ -118,7 +118,7 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
     return response
 
 
-def _following(request: PageRequest, reader: User, walk: str, number: int) -> HttpResponse:
+def _next_part(request: PageRequest, reader: User, walk: str, number: int) -> HttpResponse:
     if not wants_part(request):
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
     page = _load_page(reader, walk, number)
@@ -127,7 +127,7 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
     return response
 
 
-def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
+def _refresh_part(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     page = _load_page(reader, walk, 1)
     count = len(page.items)
     said = ngettext("%(count)s more post", "%(count)s more posts", count) if count else _("Nothing new right now.")
@@ -143,7 +143,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
         if not count:
             reswap(response, "none")
     if count:
-        _write_walk(response, CURRENT, walk)
+        _set_walk_cookie(response, CURRENT, walk)
     response.delete_cookie(COMING, samesite="Lax")
     return response
 
@@ -152,9 +152,9 @@ def _fetch_fresh(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     """Fetch new items for an open page, which shows a badge. They wait under their walk."""
     page = _load_page(reader, walk, 1)
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
-    response = _answer(request, "discover/_fresh.html", context | _poll(), page)
+    response = _answer(request, "discover/_fresh.html", context | _poll_context(), page)
     if page.items:
-        _write_walk(response, COMING, walk)
+        _set_walk_cookie(response, COMING, walk)
     return response
 
 
@@ -166,7 +166,7 @@ def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, numb
         "number": number,
         "next_number": number + 1,
         "discovering": True,
-    } | _poll()
+    } | _poll_context()
 
 
 def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
@@ -177,7 +177,7 @@ def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
     ]
 
 
-def _poll() -> dict[str, object]:
+def _poll_context() -> dict[str, object]:
     return {"refresh_seconds": settings.DISCOVER_REFRESH_SECONDS}
 
 
@@ -189,11 +189,11 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
 
 def _remember_walk(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
     """Keep the walk in the cookie. Viewing an issued page again does not extend the cookie's life."""
-    if page.items and (walk != _read_walk(request, CURRENT) or "issued" not in page.sources):
-        _write_walk(response, CURRENT, walk)
+    if page.items and (walk != _cookie_walk(request, CURRENT) or "issued" not in page.sources):
+        _set_walk_cookie(response, CURRENT, walk)
 
 
-def _write_walk(response: HttpResponse, name: str, walk: str) -> None:
+def _set_walk_cookie(response: HttpResponse, name: str, walk: str) -> None:
     life = settings.CANDIDATES_TTL if name == CURRENT else KEPT
     response.set_cookie(name, walk, max_age=life, secure=settings.HTTPS, httponly=True, samesite="Lax")
 

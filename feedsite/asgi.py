@@ -27,7 +27,7 @@ from django.urls import include, path, re_path  # noqa: E402
 from feedsite import loading  # noqa: E402
 from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
-from stream.api import Admission, StreamView  # noqa: E402
+from stream.api import OpenStreamResponse, StreamView  # noqa: E402
 from stream.connections import OpenConnection, TooManyConnectionsError  # noqa: E402
 from stream.hub import WAIT_SECONDS, Hub, StoppingError  # noqa: E402
 from stream.sockets import request_of, respond, serve_socket  # noqa: E402
@@ -130,12 +130,12 @@ class AsgiApplication:
             response[name] = value
         return response
 
-    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[OpenConnection, Admission]:
+    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[OpenConnection, OpenStreamResponse]:
         hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 response = await hub.in_thread(lambda: self._run_view(request))
-                if not isinstance(response, Admission):
+                if not isinstance(response, OpenStreamResponse):
                     return response
                 if request.method == "HEAD":
                     return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
@@ -172,7 +172,7 @@ async def _wait_until_gone(receive: Receive) -> None:
         pass
 
 
-def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, bytes]]:
+def _headers(admission: OpenStreamResponse, request: ASGIRequest) -> list[tuple[bytes, bytes]]:
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store"),

@@ -124,13 +124,13 @@ def _translated(text: str, _language: str | None) -> Markup:
 
 
 @cache
-def _plain(name: str) -> str:
+def _cached_reverse(name: str) -> str:
     return reverse(name)
 
 
 def url(name: str, *args: Any) -> str:
     """The address of a page by name."""
-    return reverse(name, args=args) if args else _plain(name)
+    return reverse(name, args=args) if args else _cached_reverse(name)
 
 
 def date(moment: datetime, form: str) -> str:

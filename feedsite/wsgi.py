@@ -64,14 +64,14 @@ class BodyReader:
         if size > most:
             return self.too_long(environ, start_response)
         if not self.places.acquire(timeout=WAIT_SECONDS):
-            return busy(start_response)
+            return busy_response(start_response)
         try:
             with slow_senders.watched():
                 body = environ["wsgi.input"].read(size or most + 1)
         finally:
             self.places.release()
         if len(body) < size:
-            return broken_off(start_response)
+            return aborted_response(start_response)
         environ["wsgi.input"] = io.BytesIO(body)
         if is_chunked:
             environ["CONTENT_LENGTH"] = str(len(body))
@@ -97,23 +97,23 @@ class BodyReader:
         try:
             is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
         except OUTAGES:
-            return busy(start_response)
+            return busy_response(start_response)
         if is_stranger:
             return self.without_body(environ, start_response)
         if size > allowed:
             return self.too_long(environ, start_response)
         if not self.file_places.acquire(timeout=WAIT_SECONDS):
-            return busy(start_response)
+            return busy_response(start_response)
         try:
-            with tempfile.TemporaryFile(dir=uploads.folder()) as file:
+            with tempfile.TemporaryFile(dir=uploads.upload_folder()) as file:
                 if not self.places.acquire(timeout=WAIT_SECONDS):
-                    return busy(start_response)
+                    return busy_response(start_response)
                 try:
-                    came = uploads.spooled(environ["wsgi.input"], size or allowed + 1, file)
+                    came = uploads.spool(environ["wsgi.input"], size or allowed + 1, file)
                 finally:
                     self.places.release()
                 if came < size:
-                    return broken_off(start_response)
+                    return aborted_response(start_response)
                 if came > allowed:
                     environ["CONTENT_LENGTH"] = str(came)
                     return self.too_long(environ, start_response)
@@ -121,7 +121,7 @@ class BodyReader:
                 environ["wsgi.input"], environ["CONTENT_LENGTH"] = file, str(size or came)
                 return self.application(environ, start_response)
         except OSError:  # the disk is full
-            return busy(start_response)
+            return busy_response(start_response)
         finally:
             self.file_places.release()
 
@@ -131,12 +131,12 @@ def with_body_reader(application: Application, readers: int = READERS) -> Applic
     return BodyReader(application, readers, has_valid_credentials)
 
 
-def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
+def busy_response(start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The answer if there is no room for a body: 503."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
-def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
+def aborted_response(start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The answer to a body that ended early: 400. The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 

@@ -46,7 +46,7 @@ LATER = Greatest(Now(), F("modified_at") + ids.MILLISECOND, F("created_at") + id
 """A time of modification after all others of the item, whatever the clock did (storage.ids)."""
 
 
-def _insertion(columns: str, values: str) -> str:
+def _insert_sql(columns: str, values: str) -> str:
     return f"""
     WITH new AS (
         INSERT INTO items_item ({columns}
@@ -67,8 +67,8 @@ def _insertion(columns: str, values: str) -> str:
 
 
 # The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row comes back.
-INSERT = _insertion("", "")
-INSERT_PAST = _insertion("id, modified_at,", "%(id)s, %(modified_at)s,")
+INSERT = _insert_sql("", "")
+INSERT_PAST = _insert_sql("id, modified_at,", "%(id)s, %(modified_at)s,")
 # The first free one of a millisecond's 4096 ids.
 FREE_ID = """
     SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
@@ -142,7 +142,7 @@ def publish(
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     people = recipients.recipients_of(item, reply_to) if item.is_private else []
     pictures = attachments.claim_media(item)
-    reasons = _reasons(item)
+    reasons = _hold_reasons(item)
     if reasons:
         item.status = Status.IN_REVIEW
     item = _insert(item)
@@ -179,7 +179,7 @@ class PrivateRepostError(AudienceError):
     sentence = "Private mentions can't be reposted."
 
 
-class PastError(ValueError):
+class PastTimeError(ValueError):
     """The time is in the future or before 2000, or its millisecond has no free id."""
 
 
@@ -225,7 +225,7 @@ def publish_past(
         quotable_by=sender.quotable_by,
     )
     pictures = attachments.claim_media(item)
-    if reasons := _reasons(item):
+    if reasons := _hold_reasons(item):
         raise HeldError(reasons)
     item = _insert_past(item, written_at, modified_at or written_at)
     if pictures:
@@ -263,7 +263,7 @@ def undo_repost(*, sender: User, item: Item) -> bool:
     return delete(item=mine) if mine else False
 
 
-def _reasons(item: Item) -> list[str]:
+def _hold_reasons(item: Item) -> list[str]:
     answers = item_submitted.send(sender=Item, item=item)
     return [reason for _, reasons in answers for reason in reasons or ()]
 
@@ -272,7 +272,7 @@ def _insert(item: Item) -> Item:
     params = _columns(item)
     for _attempt in range(ID_ATTEMPTS):
         if rows := fetch(INSERT, params):
-            return _written(item, rows)
+            return _mark_saved(item, rows)
     raise IntegrityError(f"{ID_ATTEMPTS} ids were in use already")
 
 
@@ -280,20 +280,20 @@ def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Ite
     try:
         first = ids.compose(written_at, 0)
     except ValueError as error:
-        raise PastError from error
+        raise PastTimeError from error
     if written_at >= timezone.now():
-        raise PastError
+        raise PastTimeError
     params = _columns(item) | {"modified_at": max(written_at, min(modified_at, timezone.now()))}
     for _attempt in range(ID_ATTEMPTS):  # another call may take the same id
         free = fetch(FREE_ID, {"first": first or 1, "last": first + 2**ids.SEQUENCE_BITS - 1})
         if not free:
             break
         if rows := fetch(INSERT_PAST, params | {"id": free[0][0]}):
-            return _written(item, rows)
-    raise PastError
+            return _mark_saved(item, rows)
+    raise PastTimeError
 
 
-def _written(item: Item, rows: list[tuple[Any, ...]]) -> Item:
+def _mark_saved(item: Item, rows: list[tuple[Any, ...]]) -> Item:
     ((item.id, item.created_at, item.modified_at),) = rows
     item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
     return item
@@ -332,24 +332,24 @@ def edit(
     New names in a private mention add nobody. A rejected item goes back into review, and a published one if a rule
     gives a reason. If that is only a new account's links, it raises ContentError.
     """
-    item = _locked(item)
+    item = _lock(item)
     if item.repost_of_id:
         raise RepostError("Reposts can't be edited.")
     before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
         content = polls.edited_content(item, content)
         check_content(item.type, content, item.title if title is None else title)
-        item.content = attachments.reordered(item, content)
+        item.content = attachments.reorder_media(item, content)
     if title is not None:
         item.title = title
     if extra_info is not None:
         item.extra_info = extra_info
-    reasons = _reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
+    reasons = _hold_reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
     if item.status == Status.PUBLISHED and review.only_links(reasons):
         raise ContentError(_("New accounts can't add links to a published post. Write a new post instead."))
     if (item.title, item.content) != (before.title, before.content):
         versions.store_version(item.pk, before)
-    item.link_card_id = link_cards.card_after(item, before.content)
+    item.link_card_id = link_cards.card_after_edit(item, before.content)
     Item.objects.filter(pk=item.pk).update(
         title=item.title,
         content=item.content,
@@ -377,8 +377,8 @@ def renew_media(*, item_id: int) -> None:
     item = rows.filter(pk=item_id).first()
     if item is None:
         return
-    attachments.renew(item)
-    reasons = _reasons(item) if item.status == Status.PUBLISHED else []
+    attachments.refresh_facts(item)
+    reasons = _hold_reasons(item) if item.status == Status.PUBLISHED else []
     changes: dict[str, Any] = {"media": item.media}
     if item.status != Status.PUBLISHED:
         changes["modified_at"] = LATER  # so a moderator with an older page is told
@@ -397,17 +397,17 @@ class RepostError(RefusalError, ValueError):
 @transaction.atomic
 def delete(*, item: Item) -> bool:
     """Soft-delete an item."""
-    return _withdraw(_locked(item), Status.DELETED)
+    return _withdraw(_lock(item), Status.DELETED)
 
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
     """Put a published item into review. Empty `reasons`: its case is open already, so `item_held` is not sent."""
-    item = _locked(item)
+    item = _lock(item)
     if item.status != Status.PUBLISHED:
         return False
     _withdraw(item, Status.IN_REVIEW)
-    versions.hide(item.pk)
+    versions.hide_versions(item.pk)
     if reasons:
         item_held.send(sender=Item, item=item, reasons=reasons)
     return True
@@ -416,15 +416,15 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
 @transaction.atomic
 def reject(*, item: Item) -> bool:
     """Hide an item from everyone but its sender."""
-    item = _locked(item)
-    versions.hide(item.pk)
+    item = _lock(item)
+    versions.hide_versions(item.pk)
     return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
 
 
 @transaction.atomic
 def approve(*, item: Item) -> bool:
     """Publish a held or rejected item."""
-    item = _locked(item)
+    item = _lock(item)
     may_be = item.status in (Status.IN_REVIEW, Status.REJECTED) and not item.sender.deleted_at
     return may_be and _publish_again(item)
 
@@ -432,7 +432,7 @@ def approve(*, item: Item) -> bool:
 @transaction.atomic
 def restore(*, item: Item) -> bool:
     """Publish an item again, unless its sender is deleted or has reposted the original again."""
-    item = _locked(item)
+    item = _lock(item)
     if item.status == Status.PUBLISHED or item.sender.deleted_at:
         return False
     if item.repost_of_id:
@@ -448,7 +448,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
 
     A wider one delivers it again, because windows may lack it. A narrower one gives its files new addresses.
     """
-    item = _locked(item)
+    item = _lock(item)
     before = item.visibility
     is_wider = not is_within(visibility, before)
     _check_audience(item, visibility, is_wider=is_wider)
@@ -458,10 +458,10 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if is_published:
         stage(item, -1)
     item.visibility = visibility
-    reasons = _reasons(item) if is_published and before == Visibility.SELF else []
+    reasons = _hold_reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
     if is_wider:  # the old versions were for fewer people
-        versions.hide(item.pk)
+        versions.hide_versions(item.pk)
     if reasons:
         # An item that only its sender sees counts nowhere, and rules ignore it.
         item.status, item.link_card = Status.IN_REVIEW, None
@@ -503,7 +503,7 @@ def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None
 
     The narrower audience is the first to see the new words.
     """
-    item = _locked(item)
+    item = _lock(item)
     is_narrower = visibility is not None and is_within(visibility, item.visibility)
     if visibility and is_narrower:
         change_visibility(item=item, visibility=visibility)
@@ -526,7 +526,7 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
 @transaction.atomic
 def revoke_quote(*, quote: Item) -> bool:
     """Stop a quote from showing the item it quotes."""
-    quote = _locked(quote)
+    quote = _lock(quote)
     if quote.quote_of_id is None or quote.is_quote_revoked:
         return False
     is_published = quote.status == Status.PUBLISHED
@@ -540,7 +540,7 @@ def revoke_quote(*, quote: Item) -> bool:
     return True
 
 
-def _locked(item: Item) -> Item:
+def _lock(item: Item) -> Item:
     return Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender").get(pk=item.pk)
 
 

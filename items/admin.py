@@ -169,7 +169,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
             request,
             items,
             lambda item: review.may_judge(item.sender, request.user),  # type: ignore[arg-type]
-            left=review.not_judged,
+            left=review.not_judged_message,
         )
 
     @admin.action(description=_("Delete …"), permissions=["change"])
@@ -231,7 +231,7 @@ class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
         self.apply_to_each(
             request,
             self.chosen(request, queryset),
-            lambda item: versions.hide(item.pk) > 0,
+            lambda item: versions.hide_versions(item.pk) > 0,
             logged=gettext_noop("Earlier versions hidden."),
             done=lambda n: ngettext(
                 "Earlier versions of %(count)s post hidden.", "Earlier versions of %(count)s posts hidden.", n

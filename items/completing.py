@@ -6,7 +6,7 @@ from accounts.models import User
 from items.emoji import Emoji, emoji_named
 from items.search.query import parse
 from items.search.user_search import search_users
-from items.tags.popular import popular_beginning
+from items.tags.popular import popular_with_prefix
 from items.visibility import public_post
 from storage.connections import fetch
 from web.hashtags import canonical_tag
@@ -100,5 +100,5 @@ def _tags(letters: str, reader: User) -> list[Completion]:
         return []
     there = [row[0] for row in fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})]
     # One sender could fill the list with tags of their own. So tags of several people come first.
-    tags = [tag for tag in there if tag == begin] + popular_beginning(begin, reader, COUNT) + there
+    tags = [tag for tag in there if tag == begin] + popular_with_prefix(begin, reader, COUNT) + there
     return [Completion(f"#{tag}") for tag in list(dict.fromkeys(tags))[:COUNT]]

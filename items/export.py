@@ -161,7 +161,7 @@ class VoteRow(msgspec.Struct):
     voted_at: datetime
 
 
-def _own(
+def _own_item(
     item_id: int,
     kind: str,
     title: str,
@@ -204,7 +204,7 @@ def _own(
 
 
 def _rows(user: User) -> Iterator[OwnItem]:
-    return starmap(_own, stream(OWN, {"reader": user.pk}))
+    return starmap(_own_item, stream(OWN, {"reader": user.pk}))
 
 
 def _likes(user: User) -> Iterator[LikeRow]:

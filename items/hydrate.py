@@ -182,13 +182,13 @@ id_of = itemgetter(OwnColumns._fields.index("id"))
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:
     """The body of an item, before filters."""
-    item = _body(row, row.said, reader_id, reason)
+    item = _body_of_columns(row, row.said, reader_id, reason)
     if row.original:
-        item.repost_of = _body(row, row.original, reader_id, None)
+        item.repost_of = _body_of_columns(row, row.original, reader_id, None)
     return item
 
 
-def _body(row: ItemRow, said: OwnColumns, reader_id: int | None, reason: str | None) -> ItemBody:
+def _body_of_columns(row: ItemRow, said: OwnColumns, reader_id: int | None, reason: str | None) -> ItemBody:
     return ItemBody(
         id=str(said.id),
         type=said.type,

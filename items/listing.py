@@ -30,7 +30,7 @@ class ItemPage(msgspec.Struct):
 
 
 class ListedRow(NamedTuple):
-    """A row of a `listing`. `item` is None if the page is empty."""
+    """A row of a `listing_sql`. `item` is None if the page is empty."""
 
     bound: int | None
     item: ItemRow | None
@@ -42,7 +42,7 @@ class ListedRow(NamedTuple):
         return cls(bound, None if id_of(columns) is None else ItemRow.of(columns))
 
 
-def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
+def listing_sql(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
     """A statement for `page_of`: the first `count` candidates that the reader may see.
 
     Each of `candidates` selects ids as `id`, unordered, by an index. `given` are CTEs for them. `keep` is a condition
@@ -70,7 +70,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int, context: str = "") -> ItemPage:
-    """The page of a `listing` of `limit` + 1 rows."""
+    """The page of a `listing_sql` of `limit` + 1 rows."""
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown, reader, context), as_text(part.last_id), part.has_more)
 
@@ -91,14 +91,14 @@ def upward_page(
     **params: object,
 ) -> ItemPage:
     """The items directly above `min_id`, newest first. `last_id` is the highest id checked."""
-    asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
+    asked = params | listing_params(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown[::-1], reader, context), as_text(part.last_id), part.has_more)
 
 
 class BothListings(NamedTuple):
-    """The `listing`s downward and upward."""
+    """The `listing_sql`s downward and upward."""
 
     down: str
     up: str
@@ -116,11 +116,11 @@ class BothListings(NamedTuple):
         """The page below `last_id`, newest first; with `min_id` as in `upward_page`."""
         if min_id is not None:
             return upward_page(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, context=context, **params)
-        asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)
+        asked = params | listing_params(reader, above=0, last_id=last_id, limit=limit)
         return page_of(fetch(self.down, asked, into=ListedRow.of), reader, limit, context)
 
 
-def bounds(
+def listing_params(
     reader: User | AnonymousUser, *, above: int = 0, last_id: int | None = None, limit: int = 20
 ) -> dict[str, object]:
     """The parameters of every listing."""

@@ -3,12 +3,12 @@
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import BothListings, ItemPage, listing
+from items.listing import BothListings, ItemPage, listing_sql
 from items.models import Context
 from items.visibility import public_post
 
 POSTS = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s"
-NEWEST = BothListings(listing([POSTS], "DESC"), listing([f"{POSTS} AND i.id > %(above)s"], "ASC"))
+NEWEST = BothListings(listing_sql([POSTS], "DESC"), listing_sql([f"{POSTS} AND i.id > %(above)s"], "ASC"))
 
 
 def newest_page(

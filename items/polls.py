@@ -90,10 +90,10 @@ def with_end_time(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
     closes_at, now = poll_end(content["poll"]), timezone.now()
     if not now + SHORTEST - SLACK <= closes_at <= now + LONGEST + SLACK:
         raise ContentError(_("A poll can last from 5 minutes to 30 days."), POLL_FIELD)
-    return content | {"poll": _kept(content["poll"], closes_at)}
+    return content | {"poll": _stored_poll(content["poll"], closes_at)}
 
 
-def _kept(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
+def _stored_poll(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
     options = [text.strip() for text in poll["options"]]
     return {"options": options, "multiple": poll.get("multiple", False), "closes_at": closes_at.isoformat()}
 
@@ -117,7 +117,7 @@ def edited_content(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     if "poll" not in content or before is None:
         return content | {"poll": before}
     check_poll(item.type, content)
-    if _kept(content["poll"], poll_end(content["poll"])) == before:
+    if _stored_poll(content["poll"], poll_end(content["poll"])) == before:
         return content | {"poll": before}
     content = with_end_time(item.type, content)
     poll = Poll.objects.select_for_update().get(pk=item.pk)
@@ -144,7 +144,7 @@ def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
         raise OwnPollError
     # Edits wait for the lock: read the options again.
     asked = Item.objects.values_list("content", flat=True).get(pk=item.pk)["poll"]
-    places = [_place(one, asked["options"]) for one in choices]
+    places = [_option_index(one, asked["options"]) for one in choices]
     if not places or len(set(places)) < len(places):
         raise ChoiceError("Choose answers of this poll, each at most once.")
     if len(places) > 1 and not asked["multiple"]:
@@ -173,7 +173,7 @@ def withdraw_votes(*, user_id: int, limit: int) -> int:
     return len(gone)
 
 
-def _place(choice: int | str, options: Sequence[str]) -> int:
+def _option_index(choice: int | str, options: Sequence[str]) -> int:
     if isinstance(choice, str):
         if choice not in options:
             raise AnswersChangedError("This poll has no such answer.")

@@ -79,7 +79,7 @@ def purge(*, user_id: int, limit: int) -> int:
     """Empty items and remove likes, votes, bookmarks and the like. Counts and tallies stay exact."""
     taken, last_id = 0, 0
     for _ in range(BATCHES):
-        items = _delete(user_id, last_id, limit)
+        items = _empty_items(user_id, last_id, limit)
         if items:
             last_id = items[-1].pk
         with transaction.atomic():
@@ -99,7 +99,7 @@ def purge(*, user_id: int, limit: int) -> int:
 
 
 @transaction.atomic
-def _delete(user_id: int, above: int, limit: int) -> list[Item]:
+def _empty_items(user_id: int, above: int, limit: int) -> list[Item]:
     left = Item.objects.filter(sender=user_id, pk__gt=above).exclude(**EMPTY).order_by("pk")
     items = list(left.select_for_update(no_key=True, of=("self",)).select_related("sender")[:limit])
     published = [item for item in items if item.status == Status.PUBLISHED]

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
-from items.listing import BothListings, ItemPage, listing
+from items.listing import BothListings, ItemPage, listing_sql
 from items.models import Context, Item, Status, Visibility, is_within
 from items.visibility import is_listed
 from relations.visibility import is_following
@@ -22,7 +22,7 @@ QUOTES = """
     SELECT i.id FROM items_item i WHERE i.quote_of_id = %(item)s AND i.status = 'published' AND NOT i.is_quote_revoked
         AND i.id > %(above)s AND i.id < %(below)s
 """
-QUOTING = BothListings(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DESC", "ASC")))
+QUOTING = BothListings(*(listing_sql([QUOTES], order, keep=is_listed("i")) for order in ("DESC", "ASC")))
 
 
 class NotQuotableError(RefusalError):

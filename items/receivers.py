@@ -46,4 +46,4 @@ def refresh_descriptions(sender: type[MediaFile], medium: MediaFile, **kwargs: A
 @receiver(owner_hidden)
 def rename_attachments(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
     """Give the files of a hidden account's posts new addresses."""
-    attachments.rename({row.item_id for row in media if row.use == Use.ITEM and row.item_id})
+    attachments.rename_files({row.item_id for row in media if row.use == Use.ITEM and row.item_id})

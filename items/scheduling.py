@@ -46,7 +46,7 @@ class ScheduledCapError(ConflictError):
     """The user would schedule more than `MOST` posts."""
 
 
-class TimeError(RefusalError, ValueError):
+class PublishTimeError(RefusalError, ValueError):
     """The time is wrong. The message is for people."""
 
     field = "publish_at"
@@ -95,7 +95,7 @@ def schedule(
     _check_time(publish_at)
     if own.count() >= MOST:
         raise ScheduledCapError(f"You can have up to {MOST} scheduled posts.")
-    _reserve(sender, post)
+    _reserve_media(sender, post)
     return ScheduledPost.objects.create(
         sender=sender, post=post, publish_at=publish_at, key=idempotency_key or uuid.uuid4().hex
     )
@@ -118,7 +118,7 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
         _check_quote(Item.objects.filter(pk=post["quote_of"]).first(), sender, post["visibility"])
     _check(post)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
-    _reserve(sender, post)
+    _reserve_media(sender, post)
     row.post, row.publish_at, row.failure = post, publish_at or row.publish_at, ""
     row.save(update_fields=["post", "publish_at", "failure"])
     return row
@@ -147,9 +147,9 @@ def _check(post: dict[str, Any]) -> None:
 def _check_time(publish_at: datetime) -> None:
     now = timezone.now()
     if publish_at < now + LEAD:
-        raise TimeError(_("Choose a time at least %(count)d minutes from now.") % {"count": LEAD.seconds // 60})
+        raise PublishTimeError(_("Choose a time at least %(count)d minutes from now.") % {"count": LEAD.seconds // 60})
     if publish_at > now + FARTHEST:
-        raise TimeError(_("Choose a time within the next year."))
+        raise PublishTimeError(_("Choose a time within the next year."))
 
 
 def _lock(sender: User) -> None:
@@ -157,7 +157,7 @@ def _lock(sender: User) -> None:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=sender.pk)
 
 
-def _reserve(sender: User, post: dict[str, Any]) -> None:
+def _reserve_media(sender: User, post: dict[str, Any]) -> None:
     item = Item(sender=sender, type=post["type"], content=post["content"], visibility=post["visibility"])
     attaching.reserve(attachments.claim_media(item), is_private=item.is_private)
 

@@ -54,7 +54,7 @@ def store_version(item_id: int, version: Version) -> None:
     own.filter(pk__lte=Subquery(own.order_by("-pk").values("pk")[KEPT : KEPT + 1])).delete()
 
 
-def hide(item_id: int) -> int:
+def hide_versions(item_id: int) -> int:
     """Hide an item's versions from others."""
     return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
 

@@ -58,14 +58,14 @@ def is_published(item: str) -> str:
     return f"{item}.status = 'published'"
 
 
-def is_no_reply(item: str) -> str:
+def is_not_reply(item: str) -> str:
     """Whether an item is a post or a repost."""
     return f"{item}.reply_to_id IS NULL"
 
 
 def in_timelines(item: str) -> str:
     """Whether timelines and outboxes may hold an item, as their indexes have it."""
-    return f"{is_published(item)} AND {is_no_reply(item)}"
+    return f"{is_published(item)} AND {is_not_reply(item)}"
 
 
 # --- The rule --------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def is_public(item: str) -> str:
 
 def public_post(item: str) -> str:
     """Whether an item is a public post: the condition of the index item_public."""
-    return f"{is_public(item)} AND {is_no_reply(item)} AND {item}.repost_of_id IS NULL"
+    return f"{is_public(item)} AND {is_not_reply(item)} AND {item}.repost_of_id IS NULL"
 
 
 def visible_circles(sender: str, circles: Iterable[str]) -> str:

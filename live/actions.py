@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from accounts.review import Earlier, Submission
+from accounts.review import EarlierText, Submission
 from accounts.signals import session_held
 from items.links import is_link
 from live import covers, lineup, reminders
@@ -95,19 +95,19 @@ def create(
         title=title,
         url=url,
         cover_url=cover_url,
-        starts_at=_milliseconds(starts_at),
+        starts_at=_truncate_to_milliseconds(starts_at),
         automatic=automatic,
         minutes=minutes,
         modified_at=now,
         worded_at=now,
     )
-    _check(session, {*WORDING, *PLAN}, now)
-    _lock(host.pk, is_new=True)
+    _check_fields(session, {*WORDING, *PLAN}, now)
+    _lock_host(host.pk, is_new=True)
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
         raise TooManySessionsError
     cover = covers.claim_picture(host.pk, cover_id) if cover_id is not None else None
     covers.copy_facts(session, cover)
-    if reasons := _reasons(session, now):
+    if reasons := _hold_reasons(session, now):
         session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
     if cover is not None:
@@ -128,7 +128,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     if session.state not in OPEN_TO_EDIT:
         raise WrongStateError(session.state)
     if "starts_at" in changes:
-        changes["starts_at"] = _milliseconds(changes["starts_at"])
+        changes["starts_at"] = _truncate_to_milliseconds(changes["starts_at"])
     changed = {name for name, value in changes.items() if getattr(session, name) != value}
     if not changed:
         return session
@@ -138,7 +138,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     changed.discard("cover_id")
     for name in changed:
         setattr(session, name, changes[name])
-    _check(session, changed, now)
+    _check_fields(session, changed, now)
     if is_covered:
         _cover(session, changes["cover_id"])
     was_hidden = session.hidden_at is not None
@@ -171,7 +171,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
     if session.cover == before:
         return
     is_reworded = before is not None and _cover_description(session.cover) != _cover_description(before)
-    reasons = _reasons(session, now) if is_reworded and not was_hidden else []
+    reasons = _hold_reasons(session, now) if is_reworded and not was_hidden else []
     is_held = bool(reasons) and not review.only_links(reasons)
     if is_reworded:
         session.worded_at = now
@@ -214,7 +214,7 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
         raise RejectedError(session.state)
     if by_itself and not (session.automatic and session.starts_at <= now and session.hidden_at is None):
         raise WrongStateError(session.state)
-    session.started_at = _milliseconds(now)
+    session.started_at = _truncate_to_milliseconds(now)
     session = _transition(session, State.LIVE, now, "started_at")
     if session.hidden_at is None:
         _remind(session)
@@ -227,7 +227,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     session = _lock_session(session)
     _require_state(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
-    session.ended_at = max(_milliseconds(now), session.started_at)
+    session.ended_at = max(_truncate_to_milliseconds(now), session.started_at)
     is_short = session.ended_at - session.started_at < SHORT
     session.position = fetch(NEXT_ID)[0][0]
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
@@ -357,18 +357,18 @@ def _reasons_for_review(session: LiveSession, now: datetime) -> list[str]:
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
         return []  # hidden by host or admin: moderators need not look at it
-    reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
+    reasons = _hold_reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
     if session.hidden_at is None and review.only_links(reasons):
         raise ValidationError({"url": _("New accounts can't add links to what others already see.")})
     return reasons
 
 
-def _reasons(session: LiveSession, now: datetime) -> list[str]:
+def _hold_reasons(session: LiveSession, now: datetime) -> list[str]:
     others = LiveSession.objects.filter(host=session.host, pk__gt=ids.compose(now - timedelta(hours=1), 0))
     is_new = session._state.adding
     if not is_new:
         others = others.exclude(pk=session.pk)
-    earlier = [Earlier(other.created_at, _moderated_text(other)) for other in others.order_by("-pk")[:EARLIER]]
+    earlier = [EarlierText(other.created_at, _moderated_text(other)) for other in others.order_by("-pk")[:EARLIER]]
     return review.hold_reasons(Submission(session.host, _moderated_text(session), is_new, earlier))
 
 
@@ -420,7 +420,7 @@ def forget_reminder(*, user: User, session: LiveSession) -> bool:
 
 
 # --- Parts that the verbs share --------------------------------------------------------------------------
-def _lock(host_id: int, *, is_new: bool = False) -> None:
+def _lock_host(host_id: int, *, is_new: bool = False) -> None:
     if is_new:
         Host.objects.bulk_create([Host(user_id=host_id)], ignore_conflicts=True)
     Host.objects.select_for_update(no_key=True).values_list("pk").filter(pk=host_id).first()
@@ -428,7 +428,7 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
 
 def _lock_session(session: LiveSession) -> LiveSession:
     host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
-    _lock(host_id)
+    _lock_host(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)
 
 
@@ -480,11 +480,11 @@ def _plan_next(session: LiveSession, now: datetime) -> None:
     _announce_change(following, was_hidden=False, moves=True)
 
 
-def _milliseconds(moment: datetime) -> datetime:
+def _truncate_to_milliseconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
+def _check_fields(session: LiveSession, changed: set[str], now: datetime) -> None:
     """Check the changed fields only: others may have become wrong with time. Raises ValidationError."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):

@@ -102,7 +102,7 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
             request,
             sessions,
             lambda session: review.may_judge(session.host, request.user),  # type: ignore[arg-type]
-            left=review.not_judged,
+            left=review.not_judged_message,
         )
 
     @admin.action(description=_("Show again"), permissions=["change"])

@@ -16,6 +16,6 @@ class LiveConfig(AppConfig):
         from notifications.sessions import sessions
 
         sessions.shown, sessions.cards = shown_in_notifications, cards
-        reviewed.sessions.find, reviewed.sessions.seen = review.find, review.seen
+        reviewed.sessions.find, reviewed.sessions.seen = review.find, review.find_visible
         reviewed.sessions.lock, reviewed.sessions.judge = review.lock, review.judge
         reviewed.sessions.uncover, reviewed.sessions.end = review.uncover, review.end

@@ -49,7 +49,7 @@ class ReminderRow(msgspec.Struct):
     asked_at: datetime
 
 
-def _own(user: User) -> Iterator[OwnSession]:
+def _own_sessions(user: User) -> Iterator[OwnSession]:
     return (OwnSession(str(session_id), *rest) for session_id, *rest in stream(OWN, {"reader": user.pk}))
 
 
@@ -60,6 +60,6 @@ def _reminders(user: User) -> Iterator[ReminderRow]:
 def files(user: User) -> list[ExportFile]:
     """The files of sessions and reminders."""
     return [
-        ExportFile("live_sessions.jsonl", _("The live sessions you scheduled and hosted."), _own(user)),
+        ExportFile("live_sessions.jsonl", _("The live sessions you scheduled and hosted."), _own_sessions(user)),
         ExportFile("live_reminders.jsonl", _("The live sessions you set a reminder for."), _reminders(user)),
     ]

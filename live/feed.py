@@ -16,7 +16,7 @@ from django.conf import settings
 
 from accounts.levels import policy
 from accounts.models import User
-from live.lineup import SCORE, Lineup, Scheduled
+from live.lineup import SCORE, Lineup, ScheduledEntry
 from live.pull import HOSTS
 from live.snapshot import SnapshotExpiredError, SnapshotSlice, UnknownSnapshotError, WalkSnapshot
 from live.visibility import in_lineup, unhidden
@@ -153,7 +153,7 @@ def _from_sql(walk: LiveWalk, hosts: list[int], repairs: int) -> list[tuple[int,
     """
     walk.sources.add("sql")
     versions: dict[int, int] = {}
-    lineups: dict[int, list[Scheduled]] = {}
+    lineups: dict[int, list[ScheduledEntry]] = {}
     found: list[tuple[int, int]] = []
     params = {"hosts": id_array(hosts), "frozen": walk.context.frozen}
     for row in fetch(LINEUPS, params, into=HostLineupRow._make):
@@ -162,7 +162,7 @@ def _from_sql(walk: LiveWalk, hosts: list[int], repairs: int) -> list[tuple[int,
         if row.session_id is not None:
             found.append((row.score, row.session_id))
             if row.version:
-                lineups.setdefault(row.host_id, []).append(Scheduled(row.session_id, row.score))
+                lineups.setdefault(row.host_id, []).append(ScheduledEntry(row.session_id, row.score))
     walk.news.commands += [
         Lineup(host).put(walk.context.generation, version, lineups.get(host, []))
         for host, version in list(versions.items())[:repairs]

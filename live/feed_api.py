@@ -41,7 +41,7 @@ class Expired(msgspec.Struct):
     code: str
 
 
-def store_after(response: HttpResponse, page: LivePage) -> HttpResponse:
+def store_after_response(response: HttpResponse, page: LivePage) -> HttpResponse:
     """Write the page's snapshot after the response."""
     response._resource_closers.append(page.store)  # type: ignore[attr-defined]  # called when the server closes it
     return response
@@ -80,4 +80,4 @@ class LiveFeedView(ApiView):
             LiveFeedPage(page.items, as_text(page.last_id), page.session_id, page.has_more),
             headers={"X-Feed-Source": ",".join(page.sources)},
         )
-        return store_after(response, page)
+        return store_after_response(response, page)

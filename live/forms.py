@@ -5,7 +5,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.locale import LOCAL, named_zone, parse_local_time, place_name
+from accounts.locale import LOCAL, named_zone, parse_local_time, zone_city
 from accounts.models import User
 from items.links import check_link
 from items.pages.reading import offset_name
@@ -119,7 +119,7 @@ class SessionForm(forms.Form):
     @property
     def zone_name(self) -> str:
         """The form's zone with its offset, for people."""
-        return f"{place_name(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
+        return f"{zone_city(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
 
     def clean_description(self) -> str:
         """The description with normalized line ends."""

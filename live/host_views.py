@@ -24,14 +24,14 @@ from media.offering import reports_blocked_media
 from storage import ids
 from web.pages import INVALID, PageRequest, limited, next_page, show
 from web.rest import PAGE, position
-from web.uploads import one_medium, takes_files
+from web.uploads import one_medium_bytes, takes_files
 
 TWICE = timedelta(minutes=10)
 """An equal session planned this recently is the same form, sent twice."""
 HELD = gettext_lazy("Your session is in review. Others see it once it's approved.")
 
 
-def _remove(*, session: LiveSession, now: datetime) -> None:
+def _remove_replay(*, session: LiveSession, now: datetime) -> None:
     if session.state != State.REPLAY:
         raise WrongStateError(session.state)
     actions.hide(session=session, now=now)
@@ -66,7 +66,7 @@ STEPS = {
         gettext_lazy("Cancel session"),
     ),
     "remove": HostAction(
-        _remove,
+        _remove_replay,
         None,
         gettext_lazy("Replay removed."),
         gettext_lazy("Remove this replay? After that, only you can see it."),
@@ -88,7 +88,7 @@ def own_sessions(request: PageRequest, reader: User) -> HttpResponse:
 
 @member_form
 @limited("live")
-@takes_files(one_medium)
+@takes_files(one_medium_bytes)
 def plan(request: PageRequest, reader: User) -> HttpResponse:
     """Plan a session."""
     now = timezone.now()
@@ -139,7 +139,7 @@ def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession
 
 @member_form
 @limited("live")
-@takes_files(one_medium)
+@takes_files(one_medium_bytes)
 def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Change your own session."""
     session, now = own_session(session_id, reader), timezone.now()

@@ -137,7 +137,7 @@ def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
         starts_at=row.starts_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
-        duration=_seconds(row.started_at, row.ended_at) if row.state == State.REPLAY else None,
+        duration=_duration_seconds(row.started_at, row.ended_at) if row.state == State.REPLAY else None,
         reminder=row.has_reminder,
         automatic=row.automatic,
         version=row.version,
@@ -200,5 +200,5 @@ def _valid_link(address: str) -> str:
     return address if address and is_link(address) else ""  # most have no address
 
 
-def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:
+def _duration_seconds(started_at: datetime | None, ended_at: datetime | None) -> int:
     return int((ended_at - started_at).total_seconds()) if started_at and ended_at else 0

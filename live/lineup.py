@@ -23,7 +23,15 @@ from accounts.levels import policy
 from live.models import Host
 from live.visibility import in_lineup
 from storage import ids, keys
-from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from storage.connections import (
+    Command,
+    FeedsUnavailableError,
+    feeds_errors,
+    feeds_for_tasks,
+    fetch,
+    pipelined,
+    register_script,
+)
 from storage.queue import task
 
 logger = logging.getLogger(__name__)
@@ -45,7 +53,7 @@ CURRENT = f"""
 """
 LEFT = "(SELECT NULL::timestamptz FROM live_host WHERE applied <> version)"
 # KEYS[1]; ARGV: generation, version, TTL in seconds, then pairs of score and member. Returns the stored version.
-PUT = script(
+PUT = register_script(
     """
     local mark = 'version:' .. ARGV[1]
     local stored = redis.call('ZSCORE', KEYS[1], mark)
@@ -61,7 +69,7 @@ PUT = script(
 READING = b"*5\r\n$6\r\nZRANGE\r\n$%d\r\n%b\r\n$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"
 
 
-class Scheduled(NamedTuple):
+class ScheduledEntry(NamedTuple):
     """An entry of a lineup."""
 
     session_id: int
@@ -81,12 +89,13 @@ class Lineup:
         return ("ZRANGE", self.key, 0, -1, "WITHSCORES")
 
     @staticmethod
-    def read(reply: Sequence[bytes]) -> tuple[int, list[Scheduled]]:
+    def read(reply: Sequence[bytes]) -> tuple[int, list[ScheduledEntry]]:
         """The version (0: no lineup), and entries by score."""
         if len(reply) < 2 or not reply[0].startswith(b"version:"):
             return 0, []
         entries = [
-            Scheduled(int(member), int(float(score))) for member, score in zip(reply[2::2], reply[3::2], strict=True)
+            ScheduledEntry(int(member), int(float(score)))
+            for member, score in zip(reply[2::2], reply[3::2], strict=True)
         ]
         return -int(float(reply[1])), entries
 
@@ -103,7 +112,7 @@ class Lineup:
             return None
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
-    def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
+    def put(self, generation: int, version: int, entries: Sequence[ScheduledEntry]) -> Command:
         """Write the whole lineup, unless the stored one is as new or newer. Returns the stored version."""
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
@@ -149,15 +158,15 @@ class _LineupRow(NamedTuple):
     score: int
 
 
-def _fetch_current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
+def _fetch_current(host_id: int) -> tuple[int | None, int, list[ScheduledEntry]]:
     rows = fetch(CURRENT, {"host": host_id}, into=_LineupRow._make)
     if not rows:
         return None, 0, []
-    entries = [Scheduled(row.session_id, row.score) for row in rows if row.session_id is not None]
+    entries = [ScheduledEntry(row.session_id, row.score) for row in rows if row.session_id is not None]
     return rows[0].generation, rows[0].version, entries
 
 
-def _write_lineup(lineup: Lineup, generation: int, version: int, entries: Sequence[Scheduled]) -> int:
+def _write_lineup(lineup: Lineup, generation: int, version: int, entries: Sequence[ScheduledEntry]) -> int:
     return int(pipelined(feeds_for_tasks(), [lineup.put(generation, version, entries)])[0])
 
 

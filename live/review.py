@@ -22,7 +22,7 @@ def find(session_ids: Iterable[int]) -> dict[int, Subject]:
     return {session.pk: _subject(session, media.get(session.pk, ())) for session in rows}
 
 
-def seen(session_id: int, reader: User) -> Subject | None:
+def find_visible(session_id: int, reader: User) -> Subject | None:
     """The session, or None if `reader` may not see it."""
     return find([session_id]).get(session_id) if find_session(session_id, reader) else None
 

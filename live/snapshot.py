@@ -23,7 +23,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from storage import keys
-from storage.connections import Command, fetch, id_array, script
+from storage.connections import Command, fetch, id_array, register_script
 from storage.site_key import known_keys
 from web.refusals import RefusalError
 
@@ -45,7 +45,7 @@ USE = """
 """
 # KEYS: snapshot, index; ARGV: digest, last id (0: from the top), count, TTL in seconds. If fewer than `count` entries
 # are left, also returns the live ones, which the following replays leave out.
-READ = script(
+READ = register_script(
     USE
     + """
     local key = KEYS[1]
@@ -63,7 +63,7 @@ READ = script(
 )
 # KEYS: snapshot, index; ARGV: digest, TTL in seconds, maximum snapshots, live entries, entries. Dropped snapshots are
 # in the same slot, because keys differ only in the digest at the end.
-WRITE = script(
+WRITE = register_script(
     USE
     + """
     local key, index = KEYS[1], KEYS[2]

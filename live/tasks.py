@@ -8,7 +8,7 @@ from storage.queue import only_if_rows, task
 @task("live.sweep")
 @only_if_rows(
     "live.sweep",
-    f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}",
+    f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due_query(ReplayDelivery)}",
     work="reminders of live sessions",
 )
 def sweep() -> None:

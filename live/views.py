@@ -22,7 +22,7 @@ from accounts.models import User
 from live import actions, hosting
 from live.actions import WrongStateError
 from live.feed import live_page
-from live.feed_api import store_after
+from live.feed_api import store_after_response
 from live.hydrate import SessionBody, find_session, visible_session
 from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError
@@ -96,7 +96,7 @@ def _page_response(
         part=part,
     )
     response["X-Feed-Source"] = ",".join(page.sources)
-    return store_after(response, page)
+    return store_after_response(response, page)
 
 
 def _next_page_query(page: LivePage, size: int) -> str:
@@ -173,11 +173,11 @@ def show_session(request: PageRequest, session_id: int) -> HttpResponse:
     look, shown_as = _card_options(request.GET)
     session = visible_session(session_id, request.user, shown_as)
     if wants_part(request):
-        return show(request, "live/_session.html", _card(session, look, request.user))
-    return show(request, "live/session.html", _card(session, "whole", request.user) | poll_context())
+        return show(request, "live/_session.html", _card_context(session, look, request.user))
+    return show(request, "live/session.html", _card_context(session, "whole", request.user) | poll_context())
 
 
-def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
+def _card_context(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
     context: dict[str, Any] = {"session": session, "look": look}
     if look == "whole":
         host = User.objects.get(pk=session.host.id)
@@ -216,7 +216,7 @@ def answer_card(
     if wants_part(request):
         look, shown_as = _card_options(request.POST)
         session = visible_session(session_id, reader, shown_as)
-        context = _card(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
+        context = _card_context(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
         return show(request, "live/_session.html", context, status=INVALID if problem else 200)
     if problem:
         messages.error(request, problem)

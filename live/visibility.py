@@ -27,7 +27,7 @@ def visible(session: str, host: str, reader: str = READER) -> str:
     return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
-def announced(session: str, host: str, was_hidden: str) -> str:
+def is_change_announced(session: str, host: str, was_hidden: str) -> str:
     """SQL: whether others hear of a change."""
     return f"{host}.is_active AND NOT ({hidden(session)} AND {was_hidden})"
 

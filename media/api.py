@@ -88,7 +88,7 @@ def validated_form(request: Request, serializer: type[StrictSerializer]) -> dict
 class MediaView(ApiView):
     scopes = "media"
     rates: Mapping[str, str] = {"POST": "upload"}
-    takes_files = {"POST": uploads.one_medium}
+    takes_files = {"POST": uploads.one_medium_bytes}
     parser_classes = [FilesParser]
 
     @extend_schema(

@@ -99,6 +99,6 @@ def _bucket(url: str, timeout_seconds: float) -> Store:
 def incoming() -> Path:
     """The folder for new files. Raises StoreError."""
     try:
-        return uploads.folder()
+        return uploads.upload_folder()
     except OSError as error:
         raise StoreError(str(error)) from error

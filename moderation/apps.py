@@ -8,6 +8,9 @@ class ModerationConfig(AppConfig):
 
     def ready(self) -> None:
         from moderation import receivers  # noqa: F401 - connects the receivers
-        from web.admin import Deciding
+        from web.admin import DecidingMixin
 
-        Deciding.decide_permission, Deciding.decide_page = "moderation.decide_case", "admin:moderation_case_act"
+        DecidingMixin.decide_permission, DecidingMixin.decide_page = (
+            "moderation.decide_case",
+            "admin:moderation_case_act",
+        )

@@ -154,7 +154,7 @@ LEFT: dict[str, Callable[[int], str]] = {
         "%(count)d not changed: deleted, or there's already an open case.",
         n,
     ),
-    "barred": review.not_judged,
+    "barred": review.not_judged_message,
     "staff": lambda n: ngettext(
         "%(count)d user not suspended: staff, or yourself.", "%(count)d users not suspended: staff, or yourself.", n
     ),
@@ -215,7 +215,7 @@ def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
     form = ActForm(verbs, request.POST or None)
     if form.is_valid():
         verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
-        _report_outcome(request, verb, _apply_to_all(verb, targets, by, note, _chosen(request)))
+        _report_outcome(request, verb, _apply_to_all(verb, targets, by, note, _chosen_pictures(request)))
         return redirect(back)
     for target in targets:
         if target.item:
@@ -235,7 +235,7 @@ def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return TemplateResponse(request, "admin/moderation/case/act.html", context)
 
 
-def _chosen(request: HttpRequest) -> list[int] | None:
+def _chosen_pictures(request: HttpRequest) -> list[int] | None:
     ids = [parse_id(text) for text in request.POST.getlist("picture")[:AT_ONCE]]
     return [number for number in ids if number is not None] if ids else None
 
@@ -294,7 +294,7 @@ def _apply(verb: str, target: Target, by: User, note: str, chosen: list[int] | N
     if verb == "uncard":
         assert target.item is not None  # noqa: S101 (a verb of items alone)
         card = target.item.link_card
-        return card is not None and links.remove(card=card, by=by, item=target.item, note=note)
+        return card is not None and links.remove_card(card=card, by=by, item=target.item, note=note)
     match verb:
         case "hold":
             return actions.hold_by_hand(by=by, note=note, **target.about)

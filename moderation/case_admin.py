@@ -27,7 +27,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import review
 from accounts.about.site import current
 from accounts.models import User
-from accounts.people import full_name_of, handle_of
+from accounts.people import badged_username, full_name_of
 from accounts.review import Subject
 from items.models import Status, was_edited
 from items.pages.reading import excerpt
@@ -37,7 +37,7 @@ from moderation import actions, by_hand, pictures, rules, senders, sentences, su
 from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
 from relations.visibility import profile_relation
-from web.admin import Deciding, LogAdmin, confirmation_page, count_referring, sentence_with_count
+from web.admin import DecidingMixin, LogAdmin, confirmation_page, count_referring, sentence_with_count
 from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
@@ -112,7 +112,7 @@ class CaseList(ShotList):
 
 
 @admin.register(Case)
-class CaseAdmin(Deciding, LogAdmin):
+class CaseAdmin(DecidingMixin, LogAdmin):
     """The queue, oldest first."""
 
     paginator = QueuePaginator
@@ -198,7 +198,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("author"))
     def sender(self, case: Case) -> SafeString:
-        return handle_of(case.sender)
+        return badged_username(case.sender)
 
     @admin.display(description=_("why"))
     def why(self, case: Any) -> str:
@@ -253,7 +253,7 @@ class CaseAdmin(Deciding, LogAdmin):
             words = gettext("Nothing changed: choose %(count)s at most.")
             self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
             return
-        seen = _moment(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
+        seen = _parse_moment(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
         decided = late = edited = barred = staff = 0
         for case in cases:
             try:
@@ -272,7 +272,7 @@ class CaseAdmin(Deciding, LogAdmin):
         for count, why in (
             (late, _already_decided_text),
             (edited, _edited_text),
-            (barred, review.not_judged),
+            (barred, review.not_judged_message),
             (staff, _staff_author_text),
         ):
             if count:
@@ -341,7 +341,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
     def _handle_decision(self, request: HttpRequest, case: Case) -> HttpResponse:
         verb, state, note = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state", "note"))
-        seen = _moment(request.POST.get("modified_at", ""))
+        seen = _parse_moment(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
         if picture := PICTURE_VERB.fullmatch(verb):
             self._decide_pictures(request, case, *picture.groups(), note=note.strip()[:500])
@@ -480,7 +480,7 @@ def _staff_author_text(n: int) -> str:
     )
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text)
     except ValueError:

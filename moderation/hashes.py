@@ -112,29 +112,29 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
         raise TooManyRulesError
     rule.phash, rule.by = usable_hash(rule.phash), by
     rule.save()
-    log_decision(by, Verb.BLOCK, note=rule.note, after=_facts(rule))
+    log_decision(by, Verb.BLOCK, note=rule.note, after=_rule_facts(rule))
     return rule
 
 
 @transaction.atomic
-def change(*, rule: PictureRule, by: User) -> None:
+def change_rule(*, rule: PictureRule, by: User) -> None:
     fetch(ALONE)
     before = PictureRule.objects.get(pk=rule.pk)
     rule.save(update_fields=["action", "distance", "note", "is_enabled"])
-    log_decision(by, Verb.BLOCK, note=rule.note, before=_facts(before), after=_facts(rule))
+    log_decision(by, Verb.BLOCK, note=rule.note, before=_rule_facts(before), after=_rule_facts(rule))
 
 
 @transaction.atomic
 def unblock(*, rule: PictureRule, by: User) -> None:
     """Remove a rule and its attempts."""
     fetch(ALONE)
-    facts = _facts(rule)
+    facts = _rule_facts(rule)
     PictureAttempt.objects.filter(rule=rule).delete()
     PictureRule.objects.filter(pk=rule.pk).delete()
     log_decision(by, Verb.UNBLOCK, note=rule.note, before=facts)
 
 
-def _facts(rule: PictureRule) -> dict[str, Any]:
+def _rule_facts(rule: PictureRule) -> dict[str, Any]:
     facts = {"rule": rule.pk, "action": rule.action, "distance": rule.distance, "is_enabled": rule.is_enabled}
     return facts | {"sha256": rule.sha256}
 
@@ -154,15 +154,15 @@ def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = No
 def forget_attempts() -> int:
     """Delete attempts older than `LIFE`. Rules keep their totals."""
     total = 0
-    while count := _forget(PictureAttempt.objects.filter(at__lt=Now() - LIFE), BATCH):
+    while count := _delete_attempts(PictureAttempt.objects.filter(at__lt=Now() - LIFE), BATCH):
         total += count
     return total
 
 
 def forget_user(*, user: User, limit: int) -> int:
     """Delete up to `limit` attempts of a deleted account."""
-    return _forget(PictureAttempt.objects.filter(user=user), limit)
+    return _delete_attempts(PictureAttempt.objects.filter(user=user), limit)
 
 
-def _forget(attempts: Any, limit: int) -> int:
+def _delete_attempts(attempts: Any, limit: int) -> int:
     return int(PictureAttempt.objects.filter(pk__in=attempts.order_by("at", "pk").values("pk")[:limit]).delete()[0])

@@ -61,7 +61,7 @@ class LinkCardAdmin(ActedOnAdmin):
         self.apply_to_each(
             request,
             self.chosen(request, queryset),
-            lambda card: links.remove(card=card, by=by),
+            lambda card: links.remove_card(card=card, by=by),
             logged=gettext_noop("Removed."),
             done=lambda n: ngettext("%(count)s link preview removed.", "%(count)s link previews removed.", n),
             left=lambda n: ngettext(

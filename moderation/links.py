@@ -11,7 +11,7 @@ from moderation.models import Verb
 
 
 @transaction.atomic
-def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
+def remove_card(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
     """Remove a link card for good, from all posts with its link. `item`: the post that led to it. False if it was
     removed before. Raises JudgeError.
     """

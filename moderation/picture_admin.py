@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from accounts.people import handle_of
+from accounts.people import badged_username
 from media.actions import MediaError, fingerprint
 from media.admin import thumbnails
 from media.decoder import DecoderBusyError
@@ -22,7 +22,7 @@ from moderation import hashes, reading
 from moderation.models import PictureAttempt, PictureRule
 from moderation.rule_admin import RuleAdmin
 from web.rest import parse_id
-from web.uploads import one_medium
+from web.uploads import one_medium_bytes
 
 SHOWN = 50
 """Newest attempts on a rule's page."""
@@ -86,7 +86,7 @@ class PictureRuleAdmin(RuleAdmin):
     """Blocked pictures. Changes apply to later uploads."""
 
     form = PictureRuleForm
-    takes_files = {"POST": one_medium}
+    takes_files = {"POST": one_medium_bytes}
     list_display = ("note", "action", "compared", "is_enabled", "attempts", "last_attempt_at", "created_at")
     list_filter = ("action", "is_enabled")
     search_fields = ("note", "=sha256")
@@ -136,8 +136,8 @@ class PictureRuleAdmin(RuleAdmin):
             (
                 date_format(one.at, "Y-m-d H:i"),
                 reverse("admin:accounts_user_change", args=[one.user_id]),
-                handle_of(one.user),
-                _item(one.item_id),
+                badged_username(one.user),
+                _item_link(one.item_id),
             )
             for one in newest
         ]
@@ -147,7 +147,7 @@ class PictureRuleAdmin(RuleAdmin):
     def on_site(self, rule: Any) -> str:
         """The newest matches that the caller may see, with their items."""
         found = [one for one in hashes.matching_media(rule) if reading.may_open(one, rule.reader)]
-        items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
+        items = format_html_join("", "<div>{}</div>", [(_item_link(one.item_id),) for one in found if one.item_id])
         return format_html("{}{}", thumbnails(found, is_veiled=True, is_unmarked=True), items) if found else "-"
 
     # --- Writing
@@ -166,7 +166,7 @@ class PictureRuleAdmin(RuleAdmin):
         """Save by the action, which logs it."""
         by: User = request.user  # type: ignore[assignment]
         if change:
-            hashes.change(rule=obj, by=by)
+            hashes.change_rule(rule=obj, by=by)
             return
         hashes.block(rule=obj, by=by)
         if obj.phash is None and not obj.medium_id:
@@ -190,7 +190,7 @@ def _too_many_rules_text() -> str:
     return gettext("You've reached the limit of %(count)d rules. Delete one first.") % {"count": hashes.RULES}
 
 
-def _item(item_id: int | None) -> SafeString:
+def _item_link(item_id: int | None) -> SafeString:
     if item_id is None:
         return SafeString()
     address = reverse("admin:items_item_change", args=[item_id])

@@ -17,7 +17,7 @@ from moderation import actions, export, hashes, reading, reports, rules, sentenc
 @receiver(item_submitted)
 def check_item(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
     """Check an item before it is published."""
-    return [str(reason) for reason in rules.reasons(item)]
+    return [str(reason) for reason in rules.item_reasons(item)]
 
 
 @receiver(writing_began)

@@ -18,7 +18,7 @@ from accounts.levels_admin import handle_column
 from accounts.models import User
 from moderation import actions, senders
 from moderation.models import Case, SenderKind, SenderRule, WordRule
-from web.admin import ActingAdmin, Deciding, count_referring, sentence_with_count
+from web.admin import ActingAdmin, DecidingMixin, count_referring, sentence_with_count
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 
 @admin.register(SenderRule)
-class SenderRuleAdmin(Deciding, ActingAdmin):
+class SenderRuleAdmin(DecidingMixin, ActingAdmin):
     """Black list, white list and bans."""
 
     list_display = (

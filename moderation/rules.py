@@ -104,10 +104,10 @@ def word_list(version: UUID | None) -> WordList:
 
 def current_words() -> WordList:
     """The current rules."""
-    return word_list(_version())
+    return word_list(_word_list_version())
 
 
-def _version() -> UUID | None:
+def _word_list_version() -> UUID | None:
     rows = fetch(VERSION)
     return rows[0][0] if rows else None
 
@@ -127,7 +127,7 @@ def item_text(item: Item) -> str:
     return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
-def reasons(item: Item) -> list[Reason]:
+def item_reasons(item: Item) -> list[Reason]:
     """Why a moderator must see `item` first. Empty for staff and white-listed senders, and for an unchanged published
     text.
     """
@@ -137,7 +137,7 @@ def reasons(item: Item) -> list[Reason]:
     before = None if is_new else _previous_version(item)
     if before is not None and (item_text(before), _captions(before)) == (item_text(item), _captions(item)):
         return []
-    context = _context(item, is_new)
+    context = _fetch_context(item, is_new)
     if context is None or _is_exempt(context):
         return []
     text, unread = item_text(item), []
@@ -145,7 +145,7 @@ def reasons(item: Item) -> list[Reason]:
         text = "\n".join([text, *map(captioning.caption_text, item.media)])
     except StoreError:
         unread = [Reason("captions", "the captions could not be read")]
-    found = _reasons(text, context, is_new) + unread
+    found = _text_reasons(text, context, is_new) + unread
     if before is None:  # its pictures do not change
         found += [Reason("picture", held.note or str(held.rule)) for held in hashes.matching_rules(item)]
     return found
@@ -164,18 +164,18 @@ def submission_reasons(submission: Submission) -> list[Reason]:
     """Reasons to hold a text that is not an item."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
-        stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)
-        return _reasons(submission.text, stranger, is_new=True)
+        stranger = _Context(is_staff=False, kind=None, is_new=True, version=_word_list_version(), burst=0, same=0)
+        return _text_reasons(submission.text, stranger, is_new=True)
     rows = fetch(SENDER, {"sender": author.pk, "new": settings.MODERATION_LINK_AGE})
     if not rows:
         return []
     since = now - settings.MODERATION_BURST_SPAN
     burst = sum(one.at > since for one in submission.earlier)
     same = sum(one.text == submission.text for one in submission.earlier) if len(submission.text) >= SHORTEST else 0
-    return _reasons(submission.text, _Context._make((*rows[0], burst, same)), submission.is_new)
+    return _text_reasons(submission.text, _Context._make((*rows[0], burst, same)), submission.is_new)
 
 
-def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
+def _text_reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
     if _is_exempt(context):
         return []
     found: list[Reason] = []
@@ -237,7 +237,7 @@ class _Context(NamedTuple):
     same: int
 
 
-def _context(item: Item, is_new: bool) -> _Context | None:
+def _fetch_context(item: Item, is_new: bool) -> _Context | None:
     now = timezone.now()
     rows = fetch(
         CONTEXT,

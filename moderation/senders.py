@@ -26,7 +26,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
     before = _rule_of(user)
     if before and before.kind == SenderKind.BAN:
         return False
-    _put_rule(user, SenderKind.BAN, by, reason)
+    _save_rule(user, SenderKind.BAN, by, reason)
     end_sessions_and_tokens(user=user)
     was_active = deactivate(user=user)
     log_decision(
@@ -69,7 +69,7 @@ def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderR
         return SenderRule.objects.get(user=user)
     unban(user=user, by=by, reason=reason)
     before = _rule_of(user)
-    rule = _put_rule(user, kind, by, reason)
+    rule = _save_rule(user, kind, by, reason)
     log_decision(
         by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind}
     )
@@ -94,6 +94,6 @@ def _rule_of(user: User) -> SenderRule | None:
     return SenderRule.objects.filter(user=user).first()
 
 
-def _put_rule(user: User, kind: str, by: User | None, reason: str) -> SenderRule:
+def _save_rule(user: User, kind: str, by: User | None, reason: str) -> SenderRule:
     fields = {"kind": kind, "by": by, "reason": reason[:REASON_LENGTH]}
     return SenderRule.objects.update_or_create(user=user, defaults=fields)[0]

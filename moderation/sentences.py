@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from accounts.people import badge_of, handle_of
+from accounts.people import badge_of, badged_username
 from items.models import Status
 from items.pages.reading import full_time
 from moderation.models import CaseState, Decision, PictureAction, SenderKind, Verb
@@ -119,7 +119,7 @@ def changes(decision: Decision) -> str:
         old, new = before.get(fact), after.get(fact)
         if old != new and fact in after:
             line = _("%(name)s: %(before)s → %(after)s") if fact in before else _("%(name)s: %(after)s")
-            lines.append(line % {"name": name, "before": _value(old), "after": _value(new)})
+            lines.append(line % {"name": name, "before": _format_value(old), "after": _format_value(new)})
     return "\n".join(lines)
 
 
@@ -137,14 +137,14 @@ def _word_rule_sentence(decision: Decision) -> str:
     )
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(VALUES.get(value, value))
 
 
 def _actor_name(user: User | None) -> SafeString | str:
-    return format_html("@{}", handle_of(user)) if user else _("The site")
+    return format_html("@{}", badged_username(user)) if user else _("The site")
 
 
 def _target_link(user: User | None) -> SafeString | str:

@@ -214,20 +214,20 @@ def notify_of_like(*, item: Item, user: User) -> None:
 
 def notify_of_follow(*, follower: User, followee: User) -> None:
     """Notify `followee` of a follower."""
-    _add_to_today(Kind.FOLLOW, followee, follower)
+    _add_to_todays_entry(Kind.FOLLOW, followee, follower)
 
 
 def notify_of_request(*, follower: User, followee: User) -> None:
     """Notify `followee` of a follow request."""
-    _add_to_today(Kind.FOLLOW_REQUEST, followee, follower)
+    _add_to_todays_entry(Kind.FOLLOW_REQUEST, followee, follower)
 
 
 def notify_of_acceptance(*, follower: User, followee: User) -> None:
     """Notify `follower` that their request was accepted."""
-    _add_to_today(Kind.FOLLOW_ACCEPTED, follower, followee)
+    _add_to_todays_entry(Kind.FOLLOW_ACCEPTED, follower, followee)
 
 
-def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
+def _add_to_todays_entry(kind: Kind, recipient: User, actor: User) -> None:
     params = {"recipient": recipient.pk, "kind": kind.value, "actor": actor.pk, "still": feed.STILL}
     _add_to_entry(ADD_TO_TODAY[kind], BEGIN_TODAY, params)
 
@@ -314,7 +314,7 @@ def silence(*, user: User, kinds: Collection[str]) -> None:
 def _announce_later(user_ids: Sequence[int]) -> None:
     """Announce news to these users after the commit. A failure only delays the news."""
     if user_ids:
-        transaction.on_commit(partial(_announce, user_ids), robust=True)
+        transaction.on_commit(partial(_announce_counts, user_ids), robust=True)
 
 
 def _announce_and_push(told: Sequence[tuple[int, int]]) -> None:
@@ -337,10 +337,10 @@ def _announce_batched(user_id: int) -> None:
 @task("notifications.announce")
 def announce_to(user_id: int) -> None:
     """Tell a user's open pages and apps of news."""
-    _announce([user_id])
+    _announce_counts([user_id])
 
 
-def _announce(user_ids: Sequence[int]) -> None:
+def _announce_counts(user_ids: Sequence[int]) -> None:
     counts = feed.unread_counts(user_ids)
     payloads = {user_id: msgspec.to_builtins(count) for user_id, count in counts.items()}
     if len(payloads) > ONE_BY_ONE:

@@ -45,19 +45,21 @@ class QuietRow(msgspec.Struct):
 def files(user: User) -> list[ExportFile]:
     """The notifications' part of a user's data export."""
     return [
-        ExportFile("read_notifications.jsonl", _("How far you read your notifications."), _read(user)),
-        ExportFile("silenced_notifications.jsonl", _("The kinds of notifications you turned off."), _rows(user)),
+        ExportFile("read_notifications.jsonl", _("How far you read your notifications."), _read_marks(user)),
+        ExportFile(
+            "silenced_notifications.jsonl", _("The kinds of notifications you turned off."), _silenced_kinds(user)
+        ),
         ExportFile("push_devices.jsonl", _("Your devices that get push notifications."), _devices(user)),
-        ExportFile("quiet_hours.jsonl", _("Your quiet hours without push notifications."), _hours(user)),
+        ExportFile("quiet_hours.jsonl", _("Your quiet hours without push notifications."), _quiet_hours(user)),
     ]
 
 
-def _rows(user: User) -> Iterator[SilencedRow]:
+def _silenced_kinds(user: User) -> Iterator[SilencedRow]:
     for kinds in Silenced.objects.filter(user=user).values_list("kinds", flat=True):
         yield from (SilencedRow(kind) for kind in kinds)
 
 
-def _read(user: User) -> Iterator[ReadRow]:
+def _read_marks(user: User) -> Iterator[ReadRow]:
     for up_to in ReadMark.objects.filter(user=user, up_to__gt=0).values_list("up_to", flat=True):
         yield ReadRow(ids.moment(up_to))
 
@@ -68,6 +70,6 @@ def _devices(user: User) -> Iterator[PushRow]:
         yield PushRow(row.user_agent, server, row.kinds, row.policy, row.words, row.created_at)
 
 
-def _hours(user: User) -> Iterator[QuietRow]:
+def _quiet_hours(user: User) -> Iterator[QuietRow]:
     for row in QuietHours.objects.filter(user=user):
         yield QuietRow(row.begins, row.ends, row.time_zone)

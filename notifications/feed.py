@@ -119,7 +119,7 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
     """
 
 
-def _entries(kinds: str) -> str:
+def _entries_statement(kinds: str) -> str:
     scanned = f"""
         SELECT n.* FROM notifications_notification n
         WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}
@@ -149,7 +149,7 @@ def _entries(kinds: str) -> str:
 
 @cache
 def _page(*, conversations: bool) -> str:
-    return _entries("n.kind IN ('mention', 'reply')" if conversations else "true")
+    return _entries_statement("n.kind IN ('mention', 'reply')" if conversations else "true")
 
 
 def _unread(reader: str) -> str:
@@ -307,15 +307,15 @@ def _entry(row: _EntryRow, items: Mapping[int, ItemBody], cards: Mapping[int, Se
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
     """The unread counts of these users."""
     rows = fetch(_unread_of_many(), {"readers": id_array(user_ids), "still": STILL})
-    return {user_id: _capped(count) for user_id, count in rows}
+    return {user_id: _capped_count(count) for user_id, count in rows}
 
 
 def unread_count(reader: User) -> Unread:
     """The unread count, usually by one small query."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
-    return _capped(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])
+    return _capped_count(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])
 
 
-def _capped(count: int) -> Unread:
+def _capped_count(count: int) -> Unread:
     return Unread(min(count, UNREAD_CAP), count > UNREAD_CAP)

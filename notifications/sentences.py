@@ -17,13 +17,13 @@ def sentence(entry: Entry) -> SafeString:
     if entry.kind == "warning":
         return format_html("{}", gettext("This site's moderators sent you a warning"))
     if entry.kind == "picture":
-        return format_html("{}", _removed(entry))
+        return format_html("{}", _pictures_removed_text(entry))
     if entry.kind == "scheduled" and entry.item:
         return format_html("{}", gettext("Your scheduled post is in review"))
     if entry.kind == "scheduled":
         words = gettext("A scheduled post wasn't published. {link}See why{end}")
         return format_html(words, link=format_html('<a href="{}">', reverse("scheduled")), end=SafeString("</a>"))
-    return format_html(words_of(entry.kind, entry.item), people=_people(entry))
+    return format_html(words_of(entry.kind, entry.item), people=_people_links(entry))
 
 
 SENTENCES = {
@@ -58,7 +58,7 @@ def act_sentence(kind: str, item: ItemBody | None, name: str) -> str:
     return words_of(kind, item).format(people=pgettext("one person", "{first}").format(first=name))
 
 
-def _removed(entry: Entry) -> str:
+def _pictures_removed_text(entry: Entry) -> str:
     count = entry.item.removed if entry.item else 0
     if not count:
         return gettext("Your post shows its pictures again. Moderators had removed them")
@@ -67,7 +67,7 @@ def _removed(entry: Entry) -> str:
     ) % {"count": count}
 
 
-def _people(entry: Entry) -> SafeString:
+def _people_links(entry: Entry) -> SafeString:
     first, second, *_rest = [*map(_link, entry.actors), SafeString()]
     if entry.capped and entry.count <= 2:
         return format_html(gettext("{first} and others"), first=first)

@@ -42,7 +42,7 @@ ACTS_OF_CONVERSATIONS = f"""
 """
 
 
-def _shown() -> str:
+def _shown_acts_query() -> str:
     return f"""
     SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
         SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
@@ -111,7 +111,7 @@ def _scan_acts(reader: User, wanted: ActFilter, count: int, scan: int) -> tuple[
 def _statement(is_of_conversations: bool, is_upward: bool) -> str:
     acts = ACTS_OF_CONVERSATIONS if is_of_conversations else ACTS
     order = "ASC" if is_upward else "DESC"
-    return page_statement(acts.format(order=order), _shown(), "id", order)
+    return page_statement(acts.format(order=order), _shown_acts_query(), "id", order)
 
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[NotifiedAct]:

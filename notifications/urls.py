@@ -16,10 +16,10 @@ urlpatterns = [
     path("notifications", views.all_notifications, name="notifications"),
     path("notifications/mentions", views.conversations, name="mentions"),
     path("notifications/unread", views.badge, name="unread"),
-    path("settings/notifications", views.kinds, name="settings-notifications"),
+    path("settings/notifications", views.choose_kinds, name="settings-notifications"),
     path("settings/notifications/push", push_views.push, name="settings-push"),
-    path("settings/notifications/push/<int:subscription_id>", push_views.change, name="settings-push-change"),
+    path("settings/notifications/push/<int:subscription_id>", push_views.change_device, name="settings-push-change"),
     path("settings/notifications/push/<int:subscription_id>/remove", push_views.remove, name="settings-push-remove"),
-    path("settings/notifications/push/<int:subscription_id>/trial", push_views.trial, name="settings-push-trial"),
+    path("settings/notifications/push/<int:subscription_id>/trial", push_views.send_trial, name="settings-push-trial"),
     path("notifications/news", views.news, name="notification-news"),
 ]

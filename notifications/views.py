@@ -24,17 +24,17 @@ def all_notifications(request: PageRequest, reader: User) -> HttpResponse:
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not is_prefetch(request):
         actions.mark_read(user=reader, up_to=page.newest)
-    return _show(request, reader, page, "everything")
+    return _page_response(request, reader, page, "everything")
 
 
 @member_page
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
     """Only replies and mentions. Marks nothing as read."""
     page = notifications_page(reader, last_id=position(request), conversations=True)
-    return _show(request, reader, page, "conversations")
+    return _page_response(request, reader, page, "conversations")
 
 
-def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) -> HttpResponse:
+def _page_response(request: PageRequest, reader: User, page: NotificationPage, tab: str) -> HttpResponse:
     context = {
         "page": page,
         "notices": notices(page.items, reader),
@@ -75,7 +75,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @member_form
-def kinds(request: PageRequest, reader: User) -> HttpResponse:
+def choose_kinds(request: PageRequest, reader: User) -> HttpResponse:
     """Choose the kinds of notifications."""
     silenced = Silenced.objects.filter(user=reader).values_list("kinds", flat=True).first() or []
     wanted = [kind.value for kind in CHOOSABLE if kind not in silenced]

@@ -40,7 +40,7 @@ from media.files import NAME, PREFIXES, Stored, StoreError
 from operation import dumps
 from operation.dumps import BackupError, Progress, chunks, copy
 from runtime.disk import sync
-from runtime.older_database import is_applied, known, refusal
+from runtime.older_database import is_applied, known_migrations, upgrade_refusal
 from seen import forgetting, lmdb_file, played
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -162,11 +162,11 @@ def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("manifest.json", json.dumps(_manifest(now), indent=1))
         with archive.open("plays", "w", force_zip64=True) as member:
-            copy(_plays(), member, "plays", progress)
+            copy(_play_chunks(), member, "plays", progress)
         filters = store()
         if isinstance(filters, LmdbStore):
             with archive.open("played.mdb", "w", force_zip64=True) as member:
-                copy(_filters(filters), member, "played.mdb", progress)
+                copy(_filter_chunks(filters), member, "played.mdb", progress)
         with archive.open("database.dump", "w", force_zip64=True) as member:
             copy(dumps.make_dump(), member, "database.dump", progress)
         for stored in _media():
@@ -192,7 +192,7 @@ def _manifest(now: datetime) -> dict[str, Any]:
     }
 
 
-def _filters(filters: LmdbStore) -> Iterator[bytes]:
+def _filter_chunks(filters: LmdbStore) -> Iterator[bytes]:
     reading, writing = os.pipe()
     failed: list[BaseException] = []
 
@@ -215,7 +215,7 @@ def _filters(filters: LmdbStore) -> Iterator[bytes]:
         raise BackupError(f"The filters of what was played cannot be read: {failed[0]}")
 
 
-def _plays() -> Iterator[bytes]:
+def _play_chunks() -> Iterator[bytes]:
     client = played.client()
     encoder = msgspec.msgpack.Encoder()
     with played.errors():
@@ -224,10 +224,10 @@ def _plays() -> Iterator[bytes]:
             for key in client.scan_iter(match=pattern, count=KEYS_AT_ONCE):
                 batch.append(key)
                 if len(batch) == KEYS_AT_ONCE:
-                    yield _length_prefixed(encoder.encode(_dumped(client, batch)))
+                    yield _length_prefixed(encoder.encode(_dump_keys(client, batch)))
                     batch = []
             if batch:
-                yield _length_prefixed(encoder.encode(_dumped(client, batch)))
+                yield _length_prefixed(encoder.encode(_dump_keys(client, batch)))
 
 
 def _media() -> Iterator[Stored]:
@@ -240,7 +240,7 @@ def _length_prefixed(data: bytes) -> bytes:
     return len(data).to_bytes(8, "big") + data
 
 
-def _dumped(client: Any, found: list[bytes]) -> list[DumpedKey]:
+def _dump_keys(client: Any, found: list[bytes]) -> list[DumpedKey]:
     replies = pipelined(client, [each for key in found for each in (("PTTL", key), ("DUMP", key))])
     pairs = zip(found, replies[0::2], replies[1::2], strict=True)
     return [DumpedKey(key, max(ttl, 0), value) for key, ttl, value in pairs if value is not None]
@@ -265,7 +265,7 @@ def restore(path: Path, *, progress: Progress) -> Manifest:
             _restore_plays(archive)
             # Before the database: a restore cannot be repeated once there are users.
             if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
-                _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
+                _replace_file(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
             _restore_database(archive, manifest, progress)
             _forget_deleted()
     except DAMAGED as error:
@@ -307,10 +307,10 @@ def _check_version(manifest: Manifest, members: set[str]) -> None:
         raise BackupError("A newer version of the site made this backup. Restore it with that version.")
     if not {"database.dump", "plays"} <= members:
         raise BackupError("The backup has no database in it.")
-    if why := refusal("backup", manifest.migrations):
+    if why := upgrade_refusal("backup", manifest.migrations):
         raise BackupError(why)
-    names = {name for each in known() for name in [(each.app_label, each.name), *each.replaces]}
-    mine = {each.app_label for each in known()}
+    names = {name for each in known_migrations() for name in [(each.app_label, each.name), *each.replaces]}
+    mine = {each.app_label for each in known_migrations()}
     if newer := [name for app, name in manifest.migrations if app in mine and (app, name) not in names]:
         raise BackupError(
             f"A newer version of the site made this backup (it has {newer[0]}). Restore it with that version."
@@ -341,7 +341,7 @@ def _extract_filters(archive: zipfile.ZipFile, folder: Path, progress: Progress)
         os.fsync(file.fileno())
     try:
         with data.open("rb") as file:
-            lmdb_file.checked(file.fileno())
+            lmdb_file.check_file(file.fileno())
         if wrong := verify(str(data), subdir=False):  # type: ignore[no-untyped-call]
             raise VerifyError(wrong[0])
     except (VerifyError, lmdb_file.TornError) as error:
@@ -408,9 +408,9 @@ def _restore_database(archive: zipfile.ZipFile, manifest: Manifest, progress: Pr
 
 def _run_dump(archive: zipfile.ZipFile, manifest: Manifest, role: dumps.Parameters, progress: Progress) -> None:
     with archive.open("database.dump") as dump:
-        dumps.run(dump, role, progress)
+        dumps.restore_dump(dump, role, progress)
     with psycopg.connect(**role) as session:
-        _try_tables(session, manifest)
+        _check_tables(session, manifest)
 
 
 def _forget_deleted() -> None:
@@ -421,7 +421,7 @@ def _forget_deleted() -> None:
         last = found[-1]
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_file(path: Path, content: bytes) -> None:
     draft = path.with_name(f"{path.name}.restoring")
     draft.touch(mode=0o600)
     with draft.open("wb") as file:
@@ -458,7 +458,7 @@ def check(path: Path, *, progress: Progress) -> BackupCheck:
             manifest = _manifest_of(archive)
             members = archive.namelist()
             _check_version(manifest, set(members))
-            _try_plays(archive)
+            _check_plays(archive)
             if "played.mdb" in members:
                 with tempfile.TemporaryDirectory(prefix="check.", dir=settings.DATA_DIR) as folder:
                     _extract_filters(archive, Path(folder) / "played", progress)
@@ -486,7 +486,7 @@ def check(path: Path, *, progress: Progress) -> BackupCheck:
     return BackupCheck(manifest.made_at, users, items, follows, media_files, files)
 
 
-def _try_plays(archive: zipfile.ZipFile) -> None:
+def _check_plays(archive: zipfile.ZipFile) -> None:
     """Let the plays' server read each value, under a key that nothing uses. Raises ValueError."""
     client, key = played.client(), keys.played_trial(secrets.token_hex(4))
     with played.errors():
@@ -501,14 +501,14 @@ def _try_plays(archive: zipfile.ZipFile) -> None:
             client.delete(key)
 
 
-def _try_tables(session: psycopg.Connection, manifest: Manifest) -> None:
+def _check_tables(session: psycopg.Connection, manifest: Manifest) -> None:
     """Raise BackupError if a table is missing. Only tables of this version's migrations are known.
 
     A view in place of one is none: through a view a superuser could write PostgreSQL's own tables.
     """
     applied = set(session.execute("SELECT app, name FROM django_migrations").fetchall())
     tables = {name for (name,) in session.execute("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")}
-    pending = {each.app_label for each in known() if not is_applied(each, applied)}
+    pending = {each.app_label for each in known_migrations() if not is_applied(each, applied)}
     models = [each for each in apps.get_models(include_auto_created=True) if each._meta.app_label not in pending]
     missing = sorted({each._meta.db_table for each in models if each._meta.managed} - tables)
     missing += [f"{app}.{name}" for app, name in set(manifest.migrations) - applied]

@@ -101,7 +101,7 @@ def make_dump() -> Iterator[bytes]:
     """A dump of the site's database, without extensions. Raises BackupError."""
     command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--extension=plpgsql"]
     command.append(f"--lock-wait-timeout={LOCK_SECONDS:.0f}s")
-    with _client(command, connection.get_connection_params(), stdout=subprocess.PIPE) as process:
+    with _run_client(command, connection.get_connection_params(), stdout=subprocess.PIPE) as process:
         yield from chunks(process.stdout)
 
 
@@ -149,12 +149,12 @@ def _statements() -> str:
     return "\n".join(each.sql for each in operations if isinstance(each, RunSQL) and isinstance(each.sql, str))
 
 
-def run(dump: IO[bytes], to: Parameters, progress: Progress) -> None:
+def restore_dump(dump: IO[bytes], to: Parameters, progress: Progress) -> None:
     """Run a dump's statements in one transaction. Raises BackupError."""
     # pg_restore itself would fail on a setting that servers before TIMEOUTS_SINCE do not know.
     psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
     with (
-        _client(psql, to, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
+        _run_client(psql, to, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
         closing(_script(dump, to, progress)) as script,
         suppress(BrokenPipeError),  # psql ended, and says why
     ):
@@ -171,7 +171,7 @@ def _script(dump: IO[bytes], to: Parameters, progress: Progress) -> Generator[by
     """Yield the dump's SQL, without what this server does not understand. Raises BackupError."""
     command = ["pg_restore", "--no-owner", "--no-privileges", "--no-comments", "--file", "-"]
     failed: list[BaseException] = []
-    with _client(command, to, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with _run_client(command, to, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         statements: IO[bytes] = process.stdin
@@ -204,7 +204,7 @@ def _script(dump: IO[bytes], to: Parameters, progress: Progress) -> Generator[by
 
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
-def _client(command: list[str], to: Parameters, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
+def _run_client(command: list[str], to: Parameters, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a program of PostgreSQL in the block. Raises BackupError if it fails."""
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in to.items() if name in names and value}

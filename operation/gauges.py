@@ -22,7 +22,7 @@ from operation.locks import holders
 from runtime import metrics
 from storage import keys, replica
 from storage.connections import client_of, fetch
-from storage.postgresql import waited_for_lock
+from storage.postgresql import is_lock_timeout
 from storage.queue import QUEUES, WORK
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def observe(*, now: datetime) -> None:
             fetch("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_SECONDS}s"])
             _observe_work(now)
     except OperationalError as error:
-        if not waited_for_lock(error):
+        if not is_lock_timeout(error):
             raise
         logger.warning("a table is locked, so the work that waits was not measured: %s", error)
     for queue, length in queue_lengths().items():

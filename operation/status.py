@@ -11,7 +11,7 @@ from django.db import Error
 from operation import kept_backups
 from operation.dumps import BackupError
 from operation.gauges import BACKLOG, last_observed, queue_lengths
-from runtime.programs import Running, running
+from runtime.programs import RunningProgram, running_programs
 from runtime.version import VERSION
 from storage.connections import BROKER_FAILURES, fetch, site_now
 
@@ -25,7 +25,7 @@ class Status(msgspec.Struct):
     version: str
     """Of the code on the disk."""
     url: str
-    programs: list[Running]
+    programs: list[RunningProgram]
     queues: dict[str, int] | None
     deliveries: int | None
     lag_seconds: float | None
@@ -51,7 +51,7 @@ def status() -> Status:
     return Status(
         version=VERSION,
         url=settings.SITE_URL,
-        programs=running(settings.DATA_DIR),
+        programs=running_programs(settings.DATA_DIR),
         queues=ask("queues", queue_lengths),
         deliveries=deliveries,
         lag_seconds=None if deliveries is None else max(lag, 0.0),

@@ -27,7 +27,7 @@ def unapplied() -> list[str]:
 
 
 # --- Checks ----------------------------------------------------------------------------------------------
-def check_room(file: Path | None) -> list[str]:
+def check_disk_space(file: Path | None) -> list[str]:
     """Say how much space is free in the data folder and at the backup, in sentences.
 
     Raises UpgradeError if it may not suffice, and StoreError.

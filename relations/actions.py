@@ -89,7 +89,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
         return _request_follow(follower, followee, reposts, waits=waits)
     if waits:  # the account was locked then
         FollowRequest.objects.filter(follower=follower, followee=followee).delete()
-    _begin(follower, followee, following, reposts=reposts is not False)
+    _create_follow(follower, followee, following, reposts=reposts is not False)
     signals.followed.send(sender=Follow, follower=follower, followee=followee)
     return True
 
@@ -100,7 +100,7 @@ def _lock_follower(follower: User) -> int:
     return int(rows.get(pk=follower.pk))
 
 
-def _begin(
+def _create_follow(
     follower: User, followee: User, following: int, *, reposts: bool, full: type[ConflictError] = FollowCapError
 ) -> None:
     if following >= settings.FOLLOW_CAP:
@@ -157,7 +157,7 @@ def accept(*, followee: User, follower: User) -> bool:
         return False
     request.delete()
     if not Follow.objects.filter(follower=follower, followee=followee).exists():
-        _begin(follower, followee, following, reposts=request.reposts, full=RequesterCapError)
+        _create_follow(follower, followee, following, reposts=request.reposts, full=RequesterCapError)
         signals.follow_accepted.send(sender=Follow, follower=follower, followee=followee)
     return True
 
@@ -184,9 +184,9 @@ def unblock(*, blocker: User, blocked: User) -> bool:
     """Remove a block."""
     gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
     if gone:
-        _lock([blocker, blocked])
+        _lock_users([blocker, blocked])
         if not Block.objects.filter(blocker=blocked, blocked=blocker).exists():
-            _advance_followers([blocker, blocked], of=[blocker, blocked])
+            _advance_epochs([blocker, blocked], of=[blocker, blocked])
     return bool(gone)
 
 
@@ -210,8 +210,8 @@ def _delete_mutes(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
     gone, _ = mutes.delete()
     if gone:
         muter, muted = User(pk=muter_id), User(pk=muted_id)
-        _lock([muter])
-        _advance_followers([muter], of=[muted])
+        _lock_users([muter])
+        _advance_epochs([muter], of=[muted])
     return bool(gone)
 
 
@@ -226,13 +226,13 @@ def end_mutes() -> int:
 
 
 # --- Windows and counts ----------------------------------------------------------------------------------
-def _lock(users: Sequence[User]) -> None:
+def _lock_users(users: Sequence[User]) -> None:
     """Lock the users' rows in the order of ids, to avoid deadlocks."""
     rows = User.objects.filter(pk__in=[user.pk for user in users]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
-def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
+def _advance_epochs(users: Sequence[User], *, of: Sequence[User]) -> None:
     """Change the epochs of those `users` who follow one of `of`. Their rows are locked, so a concurrent follow is seen
     here or changes the epoch itself.
     """

@@ -265,7 +265,7 @@ class AcceptView(ApiView):
         """Accept a request. 404 without one."""
         reader = authenticated_user(request)
         body(request, NoOptions)
-        return _decided(actions.accept(followee=reader, follower=visible_user(username, reader)))
+        return _no_content_or_404(actions.accept(followee=reader, follower=visible_user(username, reader)))
 
 
 class RejectView(ApiView):
@@ -276,10 +276,10 @@ class RejectView(ApiView):
         """Reject a request. 404 without one."""
         reader = authenticated_user(request)
         body(request, NoOptions)
-        return _decided(actions.reject(followee=reader, follower=visible_user(username, reader)))
+        return _no_content_or_404(actions.reject(followee=reader, follower=visible_user(username, reader)))
 
 
-def _decided(found: bool) -> HttpResponse:
+def _no_content_or_404(found: bool) -> HttpResponse:
     if not found:
         raise exceptions.NotFound
     return HttpResponse(status=204)

@@ -123,7 +123,7 @@ class CsvError(ValueError):
         return str(FAULTS[self.why])
 
 
-class Line(msgspec.Struct, array_like=True):
+class CsvLine(msgspec.Struct, array_like=True):
     """A row of a file. `name` is a local username or canonical tag if `is_local`, else the cell's text. `flag`: boosts
     shown, or notifications hidden.
     """
@@ -135,16 +135,16 @@ class Line(msgspec.Struct, array_like=True):
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-def read(file: IO[bytes], kind: CsvKind, host: str = "") -> list[Line]:
+def read(file: IO[bytes], kind: CsvKind, host: str = "") -> list[CsvLine]:
     """The lines of a file. `host` counts as this site too. Raises CsvError."""
-    text = _text(file)
+    text = _read_text(file)
     separator, begin = _separator(text, kind)
-    lines: dict[tuple[str, str], Line] = {}
+    lines: dict[tuple[str, str], CsvLine] = {}
     columns = {name: place for place, name in enumerate(COLUMNS[kind])}
     is_understood = False
-    for row in read_rows(io.StringIO(text[begin:], newline=""), _refuse, separator):
+    for row in read_rows(io.StringIO(text[begin:], newline=""), _raise_format_error, separator):
         if found := _header(row):
-            _check(found, kind)
+            _check_columns(found, kind)
             columns = found
             continue
         cell = _CsvRow(row, columns)
@@ -174,11 +174,11 @@ def read_rows(lines: Iterable[str], refuse: Callable[[csv.Error], None], separat
             refuse(error)
 
 
-def _refuse(error: csv.Error) -> None:
+def _raise_format_error(error: csv.Error) -> None:
     raise CsvError("format") from error
 
 
-def _text(file: IO[bytes]) -> str:
+def _read_text(file: IO[bytes]) -> str:
     data = file.read(BYTES + 1)
     if len(data) > BYTES:
         raise CsvError("large")
@@ -213,7 +213,7 @@ def _separator_score(first: str, separator: str, kind: CsvKind) -> int:
     return int(_is_understood(line, kind))
 
 
-def _is_understood(line: Line, kind: CsvKind) -> bool:
+def _is_understood(line: CsvLine, kind: CsvKind) -> bool:
     return line.is_local or (kind != CsvKind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
 
 
@@ -223,7 +223,7 @@ def _header(row: Sequence[str]) -> dict[str, int]:
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
 
 
-def _check(header: Mapping[str, int], kind: CsvKind) -> None:
+def _check_columns(header: Mapping[str, int], kind: CsvKind) -> None:
     kinds = [other for other, own in OWN.items() if own & header.keys()]
     if kinds and kind not in kinds:
         raise CsvError(kinds[0])
@@ -245,17 +245,17 @@ class _CsvRow:
         return self._cells[place].strip() if place < len(self._cells) else ""
 
 
-def _line(row: _CsvRow, kind: CsvKind, host: str) -> Line:
+def _line(row: _CsvRow, kind: CsvKind, host: str) -> CsvLine:
     if kind == CsvKind.TAGS:
         said = row.cell(HASHTAG)
         tag = canonical_tag(said.removeprefix("#"))
-        return Line(tag or said[:NAME_LENGTH], tag is not None, flag=True)
+        return CsvLine(tag or said[:NAME_LENGTH], tag is not None, flag=True)
     said = row.cell(ADDRESS).removeprefix("'").removeprefix("@")
     name, _at, domain = said.partition("@")
     is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
     flag = FALSE.isdisjoint({row.cell(BOOSTS).casefold(), row.cell(SILENT).casefold()})
     title = " ".join(_unescape_cell(row.cell(TITLE)).split())
-    return Line(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
+    return CsvLine(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def write(user: User, kind: CsvKind, host: str, file: IO[bytes]) -> None:
 def write_rows(rows: Iterable[Sequence[str]], file: IO[bytes]) -> None:
     """Append rows to a file."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    csv.writer(text).writerows([_cell(cell) for cell in row] for row in rows)
+    csv.writer(text).writerows([_escape_cell(cell) for cell in row] for row in rows)
     text.detach()
 
 
@@ -285,7 +285,7 @@ def _rows(user: User, kind: CsvKind, host: str) -> Iterator[list[str]]:
         }[kind]
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """A cell, after an apostrophe if a spreadsheet would read a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from relations import actions, lists
-from relations.csv_files import CsvKind, Line
+from relations.csv_files import CsvKind, CsvLine
 from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.tags import TagCapError, follow_tag
 from relations.visibility import find_user
@@ -35,7 +35,7 @@ class ListImportRunningError(Exception):
     """The user's last import is still running."""
 
 
-def begin(*, user: User, kind: CsvKind, lines: list[Line]) -> CsvImport:
+def begin(*, user: User, kind: CsvKind, lines: list[CsvLine]) -> CsvImport:
     """Queue an import. Raises ListImportRunningError."""
     try:
         with transaction.atomic():
@@ -74,7 +74,7 @@ def _import_part(import_id: int) -> bool:
     if row is None:
         return True
     user = User.objects.get(pk=row.user_id)
-    lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
+    lines = [msgspec.convert(line, CsvLine) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
     for line, outcome in import_lines(user=user, kind=CsvKind(row.kind), lines=lines):
         _record_outcome(row, line, outcome)
     row.done += len(lines)
@@ -88,7 +88,7 @@ def _import_part(import_id: int) -> bool:
     return is_done
 
 
-def _record_outcome(row: CsvImport, line: Line, outcome: str) -> None:
+def _record_outcome(row: CsvImport, line: CsvLine, outcome: str) -> None:
     if outcome == "done":
         row.changed += 1
     elif outcome == "requested":
@@ -119,12 +119,12 @@ OUTCOMES: dict[type[Exception], str] = {
 """The reason to report for each exception."""
 
 
-def import_lines(*, user: User, kind: CsvKind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
+def import_lines(*, user: User, kind: CsvKind, lines: Sequence[CsvLine]) -> list[tuple[CsvLine, str]]:
     """Do lines in the caller's transaction. Returns each with its outcome. Ordered by name, to avoid deadlocks."""
     return [(line, _import_line(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
-def _import_line(user: User, kind: CsvKind, line: Line) -> str:
+def _import_line(user: User, kind: CsvKind, line: CsvLine) -> str:
     """Do one line. Returns `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
     if kind == CsvKind.TAGS:
         return _follow(user, line)
@@ -146,7 +146,7 @@ def _import_line(user: User, kind: CsvKind, line: Line) -> str:
     return "done"
 
 
-def _follow(user: User, line: Line) -> str:
+def _follow(user: User, line: CsvLine) -> str:
     if not line.is_local:
         return "no_hashtag"
     try:
@@ -155,7 +155,7 @@ def _follow(user: User, line: Line) -> str:
         return OUTCOMES[type(error)]
 
 
-def _apply_line(user: User, other: User, kind: CsvKind, line: Line) -> bool:
+def _apply_line(user: User, other: User, kind: CsvKind, line: CsvLine) -> bool:
     match kind:
         case CsvKind.BLOCKS:
             return actions.block(blocker=user, blocked=other)

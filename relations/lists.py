@@ -155,7 +155,7 @@ class OwnedList(NamedTuple):
     """Whether `person_id` is a member."""
 
 
-def _of_owner(owner: User, person_id: int) -> QuerySet[List, Any]:
+def _owned_lists(owner: User, person_id: int) -> QuerySet[List, Any]:
     members = ListMember.objects.filter(list=OuterRef("pk"))
     size = members.values("list").annotate(size=Count("*")).values("size")
     return (
@@ -167,13 +167,13 @@ def _of_owner(owner: User, person_id: int) -> QuerySet[List, Any]:
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[OwnedList]:
     """The owner's lists below `last_id`, newest first."""
-    rows = _of_owner(owner, person_id).filter(pk__lt=below(last_id)).order_by("-pk")
+    rows = _owned_lists(owner, person_id).filter(pk__lt=below(last_id)).order_by("-pk")
     return [OwnedList(*row) for row in rows[:limit]]
 
 
 def own_list(owner: User, list_id: int) -> OwnedList:
     """One of the owner's lists. Raises List.DoesNotExist."""
-    return OwnedList(*_of_owner(owner, person_id=0).get(pk=list_id))
+    return OwnedList(*_owned_lists(owner, person_id=0).get(pk=list_id))
 
 
 def sorted_by_title(lists: Iterable[OwnedList]) -> list[OwnedList]:

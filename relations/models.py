@@ -280,8 +280,8 @@ class RefusedLine(NamedTuple):
 class CsvImport(ClaimedRow):
     """An uploaded file and its import's progress.
 
-    `lines` (`csv_files.Line`) is emptied at the end. `refused`: lists of name, key of `REFUSALS`, and list title. Done
-    lines that are not counted changed nothing.
+    `lines` (`csv_files.CsvLine`) is emptied at the end. `refused`: lists of name, key of `REFUSALS`, and list title.
+    Done lines that are not counted changed nothing.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -44,21 +44,21 @@ def suggestions(reader: User, *, count: int = 6) -> list[User]:
     name = keys.suggestions(reader.pk, count)
     kept = cache.get(name)
     if _are_ids(kept):
-        users = _allowed(reader, kept)
+        users = _fetch_allowed(reader, kept)
         if len(users) == count:
             return users
     users, on = read_from_replica(reader.pk, lambda on: (_fetch_most_followed(reader, count, on), on))
     ids = [user.pk for user in users]
     if len(ids) == count:  # a small site shows each newcomer at once
         cache.set(name, ids, KEPT.total_seconds())
-    return users if on == PRIMARY else _allowed(reader, ids)
+    return users if on == PRIMARY else _fetch_allowed(reader, ids)
 
 
 def _fetch_most_followed(reader: User, count: int, on: str) -> list[User]:
     return [user_of(row) for row in fetch(_most_followed_query(count), {"reader": reader.pk}, on=on)]
 
 
-def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
+def _fetch_allowed(reader: User, ids: Sequence[int]) -> list[User]:
     return [user_of(row) for row in fetch(_users_by_id_query(), {"reader": reader.pk, "ids": id_array(ids)})]
 
 

@@ -145,19 +145,19 @@ def _decision_response(request: PageRequest, reader: User, person: User, verb: s
 @member_page
 def requests(request: PageRequest, reader: User) -> HttpResponse:
     """Users who ask to follow the reader."""
-    return _people(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
+    return _people_page(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
 
 
 @member_page
 def mutes(request: PageRequest, reader: User) -> HttpResponse:
     """Users whom the reader mutes, newest first."""
-    return _people(request, reader, MUTES, _("Muted"), template="relations/turned_away.html")
+    return _people_page(request, reader, MUTES, _("Muted"), template="relations/turned_away.html")
 
 
 @member_page
 def blocks(request: PageRequest, reader: User) -> HttpResponse:
     """Users whom the reader blocks, newest first."""
-    return _people(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
+    return _people_page(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
 
 
 @member_form
@@ -182,17 +182,17 @@ def mute_with_options(request: PageRequest, reader: User, username: str) -> Http
 def followers(request: PageRequest, username: str) -> HttpResponse:
     """A user's followers, newest first."""
     person = visible_user(username, request.user)
-    return _people(request, person, FOLLOWERS, _("Followers"))
+    return _people_page(request, person, FOLLOWERS, _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
     """A user's followees, newest first."""
     person = visible_user(username, request.user)
-    return _people(request, person, FOLLOWEES, pgettext("list of people", "Following"))
+    return _people_page(request, person, FOLLOWEES, pgettext("list of people", "Following"))
 
 
-def _people(
+def _people_page(
     request: PageRequest, person: User, listed: PeopleTable, title: str, template: str = "relations/people.html"
 ) -> HttpResponse:
     last_id = position(request)

@@ -63,7 +63,7 @@ def find_user(username: str, reader: User | AnonymousUser) -> User | None:
     """The user of this name, if `reader` may know of them."""
     if not is_username(username):
         return None
-    rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
+    rows = fetch(_visible_user_query(), {"username": username.lower(), "reader": reader.pk or 0})
     return user_of(rows[0]) if rows else None
 
 
@@ -90,7 +90,7 @@ def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str
 
 
 @cache
-def _by_name() -> str:
+def _visible_user_query() -> str:
     return f"""
         SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s
         AND {may_know_of("u", READER)}

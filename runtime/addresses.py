@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 
-class Form(NamedTuple):
+class AddressRule(NamedTuple):
     """What an address has after its scheme. `port`: its default. `query`: names of parameters, or None for any."""
 
     path: str = ".*"
@@ -30,22 +30,26 @@ PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 FOLDER, LOG = "filemail", "console"
 CLUSTERS = {"redis+cluster": "redis", "rediss+cluster": "rediss"}
 FORMS = {
-    **dict.fromkeys(("redis", "rediss"), Form("/?[0-9]*", "its database is not a number")),
-    **dict.fromkeys(("unix", "redis+socket"), Form("[^/]*/+[^/].*", "it has no socket", has_host=False)),
-    **dict.fromkeys(CLUSTERS, Form("/*0?/*", "a cluster has only database 0", 6379, has_many=True)),
-    **dict.fromkeys(("amqp", "amqps"), Form()),
+    **dict.fromkeys(("redis", "rediss"), AddressRule("/?[0-9]*", "its database is not a number")),
+    **dict.fromkeys(("unix", "redis+socket"), AddressRule("[^/]*/+[^/].*", "it has no socket", has_host=False)),
+    **dict.fromkeys(CLUSTERS, AddressRule("/*0?/*", "a cluster has only database 0", 6379, has_many=True)),
+    **dict.fromkeys(("amqp", "amqps"), AddressRule()),
     **dict.fromkeys(
         ("https", "http"),
-        Form("/+[a-z0-9][a-z0-9._-]{0,199}/*", "it must end with a name of small letters, digits, . _ or -", query=()),
+        AddressRule(
+            "/+[a-z0-9][a-z0-9._-]{0,199}/*", "it must end with a name of small letters, digits, . _ or -", query=()
+        ),
     ),
-    "s3": Form(
+    "s3": AddressRule(
         "/+[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/*",
         "its path is not a bucket's name (3 to 63 small letters, digits, dots and dashes)",
         query=("endpoint", "public", "region", "style"),
     ),
-    **{scheme: Form("/*", "it has text after the host", port, query=()) for scheme, port in PORTS.items()},
-    FOLDER: Form("/+[^/].*", "it has no folder: write three slashes, as in filemail:///FOLDER", 0, (), has_host=False),
-    LOG: Form(query=(), has_host=False),
+    **{scheme: AddressRule("/*", "it has text after the host", port, query=()) for scheme, port in PORTS.items()},
+    FOLDER: AddressRule(
+        "/+[^/].*", "it has no folder: write three slashes, as in filemail:///FOLDER", 0, (), has_host=False
+    ),
+    LOG: AddressRule(query=(), has_host=False),
 }
 UNLIKE = "it is not like the example"
 

@@ -79,7 +79,7 @@ class Slots:
                 free[1].close()
 
 
-def is_sound(path: Path) -> bool:
+def is_readable(path: Path) -> bool:
     """Whether a file of counts can be read. The library fails at a damaged one, or reads it forever."""
     data = path.read_bytes()
     try:
@@ -106,7 +106,7 @@ class CountFile(MmapedDict):
     def __init__(self, filename: str, read_mode: bool = False) -> None:
         try:
             path = Path(filename)
-            if path.exists() and path.stat().st_size and not is_sound(path):
+            if path.exists() and path.stat().st_size and not is_readable(path):
                 logger.warning("%s is damaged, so its counts begin again", path)
                 path.unlink()
             if IS_LINUX:

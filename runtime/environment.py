@@ -64,10 +64,10 @@ def validated_options() -> Options:
         found: dict[str, list[Any]] = {}
         for each in error.errors(include_url=False):
             found.setdefault(str(each["loc"][0]), []).append(each)
-        raise OptionsError([_refusal(name, errors) for name, errors in found.items()]) from None
+        raise OptionsError([_error_sentence(name, errors) for name, errors in found.items()]) from None
 
 
-def _refusal(place: str, errors: Sequence[Any]) -> str:
+def _error_sentence(place: str, errors: Sequence[Any]) -> str:
     if errors[0]["type"] == RULE:
         return str(errors[0]["msg"])
     name = next(variable for variable, field in VARIABLES.items() if place in (variable, field))
@@ -98,7 +98,7 @@ def allowed_values(field: FieldInfo) -> str:
     return f"{kind} from {ends['ge']:.15g} to {ends['le']:.15g}"
 
 
-class Unknown(NamedTuple):
+class UnknownVariable(NamedTuple):
     """An unknown variable that begins like the site's."""
 
     name: str
@@ -110,10 +110,10 @@ class Unknown(NamedTuple):
         return f"{self.name} is not a setting of the site{near}"
 
 
-def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
+def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterator[UnknownVariable]:
     """The unknown variables that begin like the site's, by name."""
     known = {name.removeprefix(PREFIX): name for name in VARIABLES}
     for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):
         if name.startswith(PREFIX):
             near = get_close_matches(name.removeprefix(PREFIX), known, 1)
-            yield Unknown(name, known[near[0]] if near else "")
+            yield UnknownVariable(name, known[near[0]] if near else "")

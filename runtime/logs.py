@@ -27,7 +27,7 @@ KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 """Attributes of every record. Others come from `extra`."""
 
 
-def chosen_id(given: str) -> str:
+def valid_or_new_id(given: str) -> str:
     """The id of a request: `given` if valid, else a new one."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 

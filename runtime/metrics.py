@@ -32,7 +32,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from runtime.counting import FOLDER, CountFile, Slots, is_sound
+from runtime.counting import FOLDER, CountFile, Slots, is_readable
 
 logger = logging.getLogger(__name__)
 
@@ -71,12 +71,12 @@ def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -
     return counter
 
 
-def _seconds(name: str, text: str, *labels: str) -> Histogram:
+def _seconds_histogram(name: str, text: str, *labels: str) -> Histogram:
     buckets = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
     return Histogram(name, text, labels, registry=registry, buckets=buckets)
 
 
-def _latest(name: str, text: str, *labels: str) -> Gauge:
+def _latest_gauge(name: str, text: str, *labels: str) -> Gauge:
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
@@ -86,12 +86,12 @@ def _summed_gauge(name: str, text: str, *labels: str) -> Gauge:
 
 discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates that recall answered.", "source")
 discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
-discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
+discover_recall_seconds = _seconds_histogram("feedsite_discover_recall_seconds", "What one recall took.", "source")
 discover_pages = _counter("feedsite_discover_pages_total", "Pages that were issued.", "action", "source")
 impressions_dropped = _counter(
     "feedsite_impressions_dropped_total", "Impressions that no filter of their day had room for."
 )
-impressions_fill = _latest(
+impressions_fill = _latest_gauge(
     "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
 )
 played_merges = _counter(
@@ -102,14 +102,14 @@ played_merged_plays = _counter("feedsite_played_merged_plays_total", "Plays that
 played_failed_users = _counter("feedsite_played_failed_users_total", "Users whose plays a merge could not merge.")
 played_refused = _counter("feedsite_played_refused_total", "Batches of plays that found no room.")
 played_merge_seconds = _counter("feedsite_played_merge_seconds_total", "What merging took.")
-played_backlog = _latest("feedsite_played_backlog_users", "Users who wait, by what their node is at.", "state")
-played_filters = _latest("feedsite_played_filters", "Filters of a month, by how many months ago it was.", "age")
-played_filter_bytes = _latest("feedsite_played_filter_bytes", "Their bytes.", "age")
-played_up = _latest("feedsite_played_up", "Whether a server of the played history answers.", "server")
+played_backlog = _latest_gauge("feedsite_played_backlog_users", "Users who wait, by what their node is at.", "state")
+played_filters = _latest_gauge("feedsite_played_filters", "Filters of a month, by how many months ago it was.", "age")
+played_filter_bytes = _latest_gauge("feedsite_played_filter_bytes", "Their bytes.", "age")
+played_up = _latest_gauge("feedsite_played_up", "Whether a server of the played history answers.", "server")
 opensearch_failures = _counter(
     "feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation", at_start=("search", "index")
 )
-grpc_seconds = _seconds("feedsite_grpc_seconds", "Time of one call over gRPC.", "method")
+grpc_seconds = _seconds_histogram("feedsite_grpc_seconds", "Time of one call over gRPC.", "method")
 grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
 
 SERVERS = (
@@ -126,11 +126,11 @@ SERVERS = (
 """Names of breakers (storage.breaker)."""
 
 # Requests (web.requests) and their servers.
-http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
+http_seconds = _seconds_histogram("feedsite_http_seconds", "What one request took.", "route", "method", "status")
 http_failures = _counter(
     "feedsite_http_failures_total", "Requests that were answered 500 and above, not counting /readyz."
 )
-web_wait_seconds = _seconds(
+web_wait_seconds = _seconds_histogram(
     "feedsite_web_wait_seconds", "For how long a request waited for a thread, answered or shed by one."
 )
 web_shed = _counter("feedsite_web_shed_total", "Requests that had waited for too long, and were answered 503.")
@@ -153,7 +153,7 @@ cache_refused = _counter(
 breaker_trips = _counter(
     "feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server", at_start=SERVERS
 )
-breaker_open_until = _latest(
+breaker_open_until = _latest_gauge(
     "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"
 )
 
@@ -184,34 +184,40 @@ oracle_differences = _counter(
 )
 
 # Gauges that a task samples (operation.gauges). /metrics queries no server.
-deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
-deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
-delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
-waiting = _latest("feedsite_waiting_seconds", "For how long the oldest row has waited.", "work")
-queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker.", "queue")
-users = _latest("feedsite_users", "Users by level.", "level")
-big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
-letters_failed = _latest("feedsite_letters_failed", "Letters that failed, or of the last day expired unsent.")
-lock_age = _latest(
+deliveries_pending = _latest_gauge("feedsite_deliveries_pending", "Deliveries that are not complete.")
+deliveries_parked = _latest_gauge("feedsite_deliveries_parked", "Deliveries that were given up.")
+delivery_oldest = _latest_gauge("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
+waiting = _latest_gauge("feedsite_waiting_seconds", "For how long the oldest row has waited.", "work")
+queue_length = _latest_gauge("feedsite_queue_length", "Messages that wait for a worker.", "queue")
+users = _latest_gauge("feedsite_users", "Users by level.", "level")
+big_vs = _latest_gauge("feedsite_big_vs", "Users whose items are pulled by most followers.")
+letters_failed = _latest_gauge("feedsite_letters_failed", "Letters that failed, or of the last day expired unsent.")
+lock_age = _latest_gauge(
     "feedsite_lock_seconds", "Age of the oldest transaction of PostgreSQL for whose locks others wait. 0: nobody waits."
 )
-sessions = _latest("feedsite_postgresql_sessions_ratio", "Sessions of PostgreSQL, over its max_connections.")
-redis_memory = _latest("feedsite_redis_memory_ratio", "Used memory over maxmemory. 0: there is no limit.", "server")
-redis_evicted = _latest("feedsite_redis_evicted_keys", "Keys that the server evicted since its start.", "server")
-certificate_ends = _latest(
+sessions = _latest_gauge("feedsite_postgresql_sessions_ratio", "Sessions of PostgreSQL, over its max_connections.")
+redis_memory = _latest_gauge(
+    "feedsite_redis_memory_ratio", "Used memory over maxmemory. 0: there is no limit.", "server"
+)
+redis_evicted = _latest_gauge("feedsite_redis_evicted_keys", "Keys that the server evicted since its start.", "server")
+certificate_ends = _latest_gauge(
     "feedsite_certificate_ends_seconds", "Unix time at which the site's certificate expires.", "site"
 )
-sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
-backup_made_at = _latest("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
-replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
-replica_lag_seconds = _latest("feedsite_replica_lag_seconds", "How far it is behind, where it answers.")
-live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
-live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
-live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
+sampled_at = _latest_gauge("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
+backup_made_at = _latest_gauge("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
+replica_up = _latest_gauge("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
+replica_lag_seconds = _latest_gauge("feedsite_replica_lag_seconds", "How far it is behind, where it answers.")
+live_sessions = _latest_gauge("feedsite_live_sessions", "Live sessions.", "state")
+live_lineups_behind = _latest_gauge(
+    "feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis."
+)
+live_lineup_lag_seconds = _latest_gauge("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
 
 # Read when /metrics is requested, because it differs per machine.
-disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has the data folder.")
-memory_available = _latest("feedsite_memory_available_ratio", "Share of the machine's memory that programs can get.")
+disk_free = _latest_gauge("feedsite_disk_free_ratio", "Free share of the disk that has the data folder.")
+memory_available = _latest_gauge(
+    "feedsite_memory_available_ratio", "Share of the machine's memory that programs can get."
+)
 
 
 # --- /metrics --------------------------------------------------------------------------------------------
@@ -278,13 +284,13 @@ def _all_processes() -> CollectorRegistry:
         return registry
     slots.clear()
     everybody = CollectorRegistry()
-    everybody.register(_Files(None))  # type: ignore[no-untyped-call]
+    everybody.register(_ReadableFilesCollector(None))  # type: ignore[no-untyped-call]
     return everybody
 
 
-class _Files(multiprocess.MultiProcessCollector):
+class _ReadableFilesCollector(multiprocess.MultiProcessCollector):
     """Adds up the files of all processes. Leaves out damaged ones, and empty ones, for which the disk had no space."""
 
     def collect(self) -> Iterable[Metric]:
-        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size and is_sound(path)]
+        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size and is_readable(path)]
         return self.merge(files)  # type: ignore[no-any-return,no-untyped-call]

@@ -15,7 +15,7 @@ _FIRST = ("accounts", "0001_initial")
 """A migration that every database of before 0.2.0 has, and no newer one."""
 
 
-def known() -> list[Migration]:
+def known_migrations() -> list[Migration]:
     """The migrations of this version."""
     return list(MigrationLoader(None).disk_migrations.values())
 
@@ -27,11 +27,11 @@ def is_applied(migration: Migration, applied: Set[tuple[str, str]]) -> bool:
     )
 
 
-def refusal(what: str, applied: Collection[tuple[str, str]]) -> str:
+def upgrade_refusal(what: str, applied: Collection[tuple[str, str]]) -> str:
     """Why this version cannot upgrade a database or backup with these migrations, or ""."""
     if _FIRST in applied:
         return f"The {what} is of version 0.1.0. Only version 0.1.0 can use it: `git checkout v0.1.0`."
-    for migration in known():
+    for migration in known_migrations():
         missing = [f"{app}.{name}" for app, name in migration.replaces if (app, name) not in applied]
         if 0 < len(missing) < len(migration.replaces):
             return (
@@ -44,5 +44,5 @@ def refusal(what: str, applied: Collection[tuple[str, str]]) -> str:
 
 def refuse_older(connection: BaseDatabaseWrapper) -> None:
     """Raise CommandError for an older database."""
-    if why := refusal("database", MigrationRecorder(connection).applied_migrations()):
+    if why := upgrade_refusal("database", MigrationRecorder(connection).applied_migrations()):
         raise CommandError(why)

@@ -20,7 +20,7 @@ from runtime import addresses
 from runtime.rate_table import RATES, parse_rate
 
 
-def _matching(pattern: str) -> AfterValidator:
+def _pattern_validator(pattern: str) -> AfterValidator:
     def check(text: str) -> str:
         if text and not re.fullmatch(pattern, text):
             raise ValueError
@@ -29,7 +29,7 @@ def _matching(pattern: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _parsed(parse: Callable[[str], object]) -> AfterValidator:
+def _parse_validator(parse: Callable[[str], object]) -> AfterValidator:
     def check(url: str) -> str:
         if url:
             parse(url)
@@ -60,14 +60,14 @@ def _check_backups(place: str) -> str:
 
 
 def _url_validator(*schemes: str) -> AfterValidator:
-    return _parsed(partial(addresses.parse, schemes=schemes))
+    return _parse_validator(partial(addresses.parse, schemes=schemes))
 
 
 _REDIS = ("redis", "rediss", "unix")
 # `repr=False`: the setting may hold a secret, so its value is never shown.
 Postgresql = Annotated[
     str,
-    _parsed(addresses.check_postgresql),
+    _parse_validator(addresses.check_postgresql),
     Field(title="an address such as postgresql://user:password@host:5432/name", repr=False),
 ]
 Redis = Annotated[
@@ -99,7 +99,7 @@ OpenSearch = Annotated[
 ]
 Bucket = Annotated[
     str,
-    _parsed(addresses.parse_bucket),
+    _parse_validator(addresses.parse_bucket),
     Field(title="an address such as s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", repr=False),
 ]
 Backups = Annotated[
@@ -111,7 +111,7 @@ Backups = Annotated[
 ]
 Mail = Annotated[
     str,
-    _parsed(addresses.parse_mail),
+    _parse_validator(addresses.parse_mail),
     Field(
         title="an address such as smtp+tls://user:password@mail.example.org:587 (smtp, smtp+tls, smtps, filemail or "
         "console)",
@@ -123,7 +123,7 @@ Mail = Annotated[
 _NAME = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 _ORIGIN = rf"https?://({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?"
 _TRUSTED = rf"https?://(\*\.)?({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?"
-_HOST = _matching(rf"\*|\.?{_NAME}\.?|\[[0-9A-Fa-f:.]+\]")
+_HOST = _pattern_validator(rf"\*|\.?{_NAME}\.?|\[[0-9A-Fa-f:.]+\]")
 Host = Annotated[str, _HOST, Field(title="a host name without scheme and port, .example.org or *")]
 Hosts = Annotated[
     list[Annotated[str, _HOST]],
@@ -132,15 +132,15 @@ Hosts = Annotated[
     Field(title="a list with commas, each a host name without scheme and port, .example.org or *"),
 ]
 Place = Annotated[str, AfterValidator(_listen_address), Field(title="an IP address of this machine or localhost")]
-Origin = Annotated[str, _matching(_ORIGIN), Field(title="an origin such as https://example.org")]
+Origin = Annotated[str, _pattern_validator(_ORIGIN), Field(title="an origin such as https://example.org")]
 Origins = Annotated[
-    list[Annotated[str, _matching(_ORIGIN)]],
+    list[Annotated[str, _pattern_validator(_ORIGIN)]],
     NoDecode,
     BeforeValidator(_split_list),
     Field(title="a list with commas, each an origin such as https://example.org"),
 ]
 TrustedOrigins = Annotated[
-    list[Annotated[str, _matching(_TRUSTED)]],
+    list[Annotated[str, _pattern_validator(_TRUSTED)]],
     NoDecode,
     BeforeValidator(_split_list),
     Field(title="a list with commas, each an origin such as https://example.org or https://*.example.org"),
@@ -148,7 +148,7 @@ TrustedOrigins = Annotated[
 
 
 # --- Texts -----------------------------------------------------------------------------------------------
-_ONE_LINE = _matching(r"[^\0\r\n]+")
+_ONE_LINE = _pattern_validator(r"[^\0\r\n]+")
 Line = Annotated[str, _ONE_LINE, Field(title="one line of text")]
 Folder = Annotated[Path, AfterValidator(Path.resolve), Field(title="a folder")]
 Secret = Annotated[str, _ONE_LINE, Field(title="one line of text", repr=False)]
@@ -158,27 +158,27 @@ Secrets = Annotated[
     BeforeValidator(_split_list),
     Field(title="a list with commas, each one line of text", repr=False),
 ]
-Token = Annotated[str, _matching(r"[!-~]+"), Field(title="printable characters without spaces", repr=False)]
+Token = Annotated[str, _pattern_validator(r"[!-~]+"), Field(title="printable characters without spaces", repr=False)]
 Memory = Annotated[
     str,
-    _matching(r"[1-9][0-9]{0,9}([kmg]b?|[KMG]B?)?"),
+    _pattern_validator(r"[1-9][0-9]{0,9}([kmg]b?|[KMG]B?)?"),
     Field(title="a number of bytes such as 512mb or 2gb"),
 ]
 AdminPath = Annotated[
     str,
-    _matching(r"/?(?!(api|static)(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*/?"),
+    _pattern_validator(r"/?(?!(api|static)(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*/?"),
     Field(title="a path of letters, digits, - and _, not below api or static"),
 ]
-AccelPath = Annotated[str, _matching(r"/[!-~]*/"), Field(title="a path that begins and ends with a slash")]
-PlayedKey = Annotated[str, _matching(r"[!-~]*\{uid\}[!-~]*"), Field(title="a key with {uid} in it")]
+AccelPath = Annotated[str, _pattern_validator(r"/[!-~]*/"), Field(title="a path that begins and ends with a slash")]
+PlayedKey = Annotated[str, _pattern_validator(r"[!-~]*\{uid\}[!-~]*"), Field(title="a key with {uid} in it")]
 Sender = Annotated[
     str,
-    _matching(r"([^\0-\x1f<>\"@,;]+ <)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>?"),
+    _pattern_validator(r"([^\0-\x1f<>\"@,;]+ <)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>?"),
     Field(title="an e-mail address such as noreply@example.org or Feeds <noreply@example.org>"),
 ]
 
 
-def _zone(text: str) -> ZoneInfo:
+def _parse_zone(text: str) -> ZoneInfo:
     try:
         return ZoneInfo(text)
     except (KeyError, OSError) as error:  # no such file, or a folder
@@ -186,7 +186,7 @@ def _zone(text: str) -> ZoneInfo:
 
 
 Zone = Annotated[
-    ZoneInfo, BeforeValidator(_zone), Field(title="a time zone such as Asia/Shanghai or UTC (the IANA's names)")
+    ZoneInfo, BeforeValidator(_parse_zone), Field(title="a time zone such as Asia/Shanghai or UTC (the IANA's names)")
 ]
 
 

@@ -47,7 +47,7 @@ class ProgramAddress(NamedTuple):
     grpc: int
 
 
-class Definition(NamedTuple):
+class ProgramDefinition(NamedTuple):
     """How to start a program. `command` follows `python -m`."""
 
     name: str
@@ -60,7 +60,7 @@ def default_address(options: Options) -> ProgramAddress:
     return ProgramAddress(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
-def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
+def programs(options: Options, at: ProgramAddress) -> Iterator[ProgramDefinition]:
     """The definitions of all programs. Beat and the lane `outside` are children of the worker.
 
     See docs/decisions.md: Programs load the site before they fork.
@@ -90,25 +90,25 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
     web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
     web += f" --workers-max-rss {options.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
-    yield Definition("web", web.split(), environ | named("web"))
+    yield ProgramDefinition("web", web.split(), environ | named("web"))
 
     # All streams, and some more that are told that it is full.
     stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {options.stream_cap + 100}"
-    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ | named("stream"))
+    yield ProgramDefinition("stream", [*stream.split(), "feedsite.asgi:application"], environ | named("stream"))
 
     if at.grpc:
         grpc = environ | named("grpc") | {"FEEDSITE_GRPC_PORT": str(at.grpc)}
-        yield Definition("grpc", ["django", "played_grpc"], grpc)
+        yield ProgramDefinition("grpc", ["django", "played_grpc"], grpc)
 
     worker = (
         f"celery -A feedsite --quiet worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
     )
     worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
     beat = ["--beat", "--schedule", str(options.servers.home.run / "beat")]
-    yield Definition("worker", [*worker.split(), *beat], quiet | named("worker"))
+    yield ProgramDefinition("worker", [*worker.split(), *beat], quiet | named("worker"))
 
 
-class Running(NamedTuple):
+class RunningProgram(NamedTuple):
     """A program that runs on this machine."""
 
     name: str
@@ -117,7 +117,7 @@ class Running(NamedTuple):
     since: datetime
 
 
-def running(data_dir: Path) -> list[Running]:
+def running_programs(data_dir: Path) -> list[RunningProgram]:
     """The programs of a data folder, without their child processes. Only the user that runs them sees them."""
     found, parents = [], {}
     now, up = datetime.now(UTC), float(Path("/proc/uptime").read_text().split()[0])
@@ -130,5 +130,5 @@ def running(data_dir: Path) -> list[Running]:
                 numbers = (folder / "stat").read_text().rpartition(")")[2].split()
                 parents[int(folder.name)] = int(numbers[1])
                 age = timedelta(seconds=up - int(numbers[19]) / os.sysconf("SC_CLK_TCK"))
-                found.append(Running(name, version, int(folder.name), now - age))
+                found.append(RunningProgram(name, version, int(folder.name), now - age))
     return sorted(each for each in found if parents[each.pid] not in parents)

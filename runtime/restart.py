@@ -13,7 +13,7 @@ from pathlib import Path
 
 from runtime.embedded import Home, wait_for
 from runtime.options import Options
-from runtime.supervisor import NEXT, SETTLED_SECONDS, TURN, TURN_SECONDS, listens
+from runtime.supervisor import NEXT, SETTLED_SECONDS, TURN, TURN_SECONDS, group_listens
 from runtime.up import restart_progress_file, running_site
 
 ABOUT = "Restart all programs of the site on this machine, one after another. No request fails meanwhile."
@@ -103,7 +103,7 @@ def _switch_web_unit(port: int) -> None:
     )
     systemctl("stop", new)  # a restart that was interrupted may have left it
     systemctl("start", new)
-    if not wait_for(lambda: listens(_main_process(new), port), TURN_SECONDS):
+    if not wait_for(lambda: group_listens(_main_process(new), port), TURN_SECONDS):
         systemctl("stop", new)
         raise RestartError(f"web {NOT_UP.format(unit=new)}. The old one keeps running")
     time.sleep(1)  # it takes its first connections

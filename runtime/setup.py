@@ -85,8 +85,8 @@ def main(arguments: Sequence[str]) -> None:
         "FEEDSITE_EMAIL_URL": asked.mail if asked.mail is not None else prompt(MAIL_ASKED),
         "FEEDSITE_EMAIL_FROM": f"noreply@{domain}",
     }
-    check(variables)
-    write(asked.file, variables)
+    check_variables(variables)
+    write_variables(asked.file, variables)
     print(f"Wrote {asked.file}. It holds the site's keys. Copy it to each machine that you add.")
     if variables["FEEDSITE_EMAIL_URL"].startswith("smtp"):
         to = asked.test_letter if asked.test_letter is not None else prompt(LETTER_ASKED)
@@ -145,7 +145,7 @@ def database_url(name: str, password: str, place: str) -> str:
     return f"postgresql://{name}:{password}@{place}/{name}"
 
 
-def check(variables: Mapping[str, str]) -> None:
+def check_variables(variables: Mapping[str, str]) -> None:
     """Raise OptionsError for wrong values."""
     for name in [name for name in os.environ if name.startswith(environment.PREFIX)]:
         del os.environ[name]
@@ -153,7 +153,7 @@ def check(variables: Mapping[str, str]) -> None:
     environment.validated_options()
 
 
-def write(path: Path, variables: Mapping[str, str]) -> None:
+def write_variables(path: Path, variables: Mapping[str, str]) -> None:
     """Write the file of variables, readable only by root and the site's user. Raises SetupError."""
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:

@@ -113,7 +113,7 @@ class HttpConnection(H11Protocol):
             self.waiting = None
 
 
-class Socket(WebSocketsSansIOProtocol):
+class LimitedWebSocket(WebSocketsSansIOProtocol):
     """A WebSocket with limits. uvicorn limits only messages, and leaves an unreadable handshake open."""
 
     said, said_since = 0, 0.0
@@ -182,7 +182,7 @@ class StreamServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listening(host: str, port: int) -> socket.socket:
+def bound_socket(host: str, port: int) -> socket.socket:
     """A bound socket with SO_REUSEPORT, not listening yet. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
@@ -211,7 +211,7 @@ def config(application: str, most: int) -> uvicorn.Config:
         application,
         loop="asyncio",
         http=HttpConnection,
-        ws=Socket,
+        ws=LimitedWebSocket,
         ws_max_size=MESSAGE_BYTES,
         ws_ping_interval=None,
         ws_per_message_deflate=False,  # a compressor takes 30 KB per socket
@@ -257,7 +257,7 @@ def main(words: Sequence[str]) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, exit_now)
     try:
-        listener = listening(asked.host, asked.port)
+        listener = bound_socket(asked.host, asked.port)
     except OSError as error:
         sys.exit(f"{asked.host} port {asked.port} cannot be listened on: {error}")
     most = raise_file_limit(asked.most)

@@ -71,7 +71,7 @@ class Program(Child):
 
     def listens(self) -> bool:
         """Whether it, or a child of it, listens on its port."""
-        return self.process is not None and listens(self.process.pid, self.port)
+        return self.process is not None and group_listens(self.process.pid, self.port)
 
     def last_words(self) -> str:
         """Where to read why it ended: its output is already printed."""
@@ -327,9 +327,9 @@ def as_json_line(line: str, program: str) -> str:
     return json.dumps(fields | {"program": program}, ensure_ascii=False)
 
 
-def listens(group: int, port: int) -> bool:
+def group_listens(group: int, port: int) -> bool:
     """Whether a group of processes listens on a port."""
-    sockets = listening(port)
+    sockets = listening_sockets(port)
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             if os.getpgid(int(folder.name)) == group:
@@ -339,7 +339,7 @@ def listens(group: int, port: int) -> bool:
     return False
 
 
-def listening(port: int) -> set[str]:
+def listening_sockets(port: int) -> set[str]:
     """The sockets that listen on a port, as /proc names them."""
     found = set()
     for table in ("tcp", "tcp6"):

@@ -19,7 +19,7 @@ from pathlib import Path
 from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
 from runtime.ports import PortError, reserved_port
-from runtime.programs import METRICS, Definition, ProgramAddress, programs
+from runtime.programs import METRICS, ProgramAddress, ProgramDefinition, programs
 from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
@@ -71,7 +71,7 @@ class Up:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
         signal.signal(NEXT, self.supervisor.request_restart)  # done once the site is up
-        check_room(options.servers)
+        check_disk_space(options.servers)
         with contextlib.suppress(KeyboardInterrupt), site_lock(options.servers.home):
             end_leftovers(str(options.data_dir))
             shutil.rmtree(options.metrics_folder, ignore_errors=True)  # counts of the last run
@@ -123,14 +123,14 @@ class Up:
 
     def supervise(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Run the programs until a signal. Raises UpError if one does not start."""
-        self.supervisor.children = supervised(self.options, at)
+        self.supervisor.children = supervised_programs(self.options, at)
         self.supervisor.anew = lambda: programs_of_disk(self.options, at)
         name = accepted_host(self.options.allowed_hosts)
 
         def is_up() -> bool:
             if process.poll():
                 raise SystemExit(process.returncode)
-            return process.returncode == 0 and answers(at.host, at.port, name)
+            return process.returncode == 0 and site_answers(at.host, at.port, name)
 
         try:
             self.supervisor.run(is_up=is_up, announce=lambda: self.announce(at, process))
@@ -176,7 +176,7 @@ def stopping(process: "subprocess.Popen[str]") -> Iterator[None]:
             process.wait()
 
 
-def check_room(servers: Servers) -> None:
+def check_disk_space(servers: Servers) -> None:
     """Raise UpError if the disk is too full."""
     folder = servers.home.data_dir
     is_new = "postgres" in servers.names and not (folder / "postgres").exists()
@@ -243,7 +243,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(options: Options, at: ProgramAddress, found: Sequence[Definition] = ()) -> list[Program]:
+def supervised_programs(options: Options, at: ProgramAddress, found: Sequence[ProgramDefinition] = ()) -> list[Program]:
     """The programs to run (`found`, or this version's), tagged with this site."""
     tags = site_variables(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
@@ -266,10 +266,10 @@ def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
         said = subprocess.run(  # noqa: S603 (ourselves)
             command, env=os.environ | site_variables(options, at), capture_output=True, check=True, timeout=DISK_SECONDS
         )
-        found = [Definition(*each) for each in json.loads(said.stdout)]
+        found = [ProgramDefinition(*each) for each in json.loads(said.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
         raise ProgramError(f"`manage.py program` of the version on the disk fails: {error}") from error
-    return supervised(options, at, found)
+    return supervised_programs(options, at, found)
 
 
 def site_variables(options: Options, at: ProgramAddress) -> dict[str, str]:
@@ -280,7 +280,7 @@ def site_variables(options: Options, at: ProgramAddress) -> dict[str, str]:
     return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
 
 
-def answers(host: str, port: int, name: str) -> bool:
+def site_answers(host: str, port: int, name: str) -> bool:
     """Whether the site answers within half a second."""
     try:
         with socket.create_connection((reachable_address(host), port), timeout=0.5) as connection:

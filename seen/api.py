@@ -46,16 +46,16 @@ class IdsField(serializers.Field[list[int], Any, list[str], Any]):
         return ids
 
 
-def _ids(most: int) -> dict[str, Any]:
+def _ids_schema(most: int) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": most}
 
 
-@extend_schema_field(_ids(REPORTED))
+@extend_schema_field(_ids_schema(REPORTED))
 class ReportedField(IdsField):
     """Ids of played or issued items."""
 
 
-@extend_schema_field(_ids(ASKED))
+@extend_schema_field(_ids_schema(ASKED))
 class AskedField(IdsField):
     """Ids to ask about."""
 
@@ -67,7 +67,7 @@ class AskedField(IdsField):
         "maxItems": USERS,
         "items": {
             "type": "object",
-            "properties": {"user_id": {"type": "string"}, "ids": _ids(REPORTED)},
+            "properties": {"user_id": {"type": "string"}, "ids": _ids_schema(REPORTED)},
             "required": ["user_id", "ids"],
             "additionalProperties": False,
         },
@@ -200,7 +200,7 @@ class IssuedView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Record issued items, the last one at the end. The last hundred count as seen."""
         fields = body(request, ReportSerializer)
-        played.issue([(_target_user_id(request, fields), fields["ids"])])
+        played.record_issued([(_target_user_id(request, fields), fields["ids"])])
         return HttpResponse(status=204)
 
 

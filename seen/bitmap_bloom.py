@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from runtime import metrics
 from seen.bloom import Addition, Fill, KnownItems, is_wrong_type, replies_of
-from seen.hashing import hashed, positions, splitmix64
-from storage.connections import Command, pipelined_with_errors, script
+from seen.hashing import hash_rows, positions, splitmix64
+from storage.connections import Command, pipelined_with_errors, register_script
 from storage.keys import further_impressions
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ BLOCKS = f"""
     end
 """
 # ARGV: hashes of the user, share of bits of a full block. Replies whether all blocks are full, then the blocks.
-BITMAP_READ = script(
+BITMAP_READ = register_script(
     BLOCKS
     + """
     local length = redis.pcall('STRLEN', KEYS[1])
@@ -72,7 +72,7 @@ BITMAP_READ = script(
 # ARGV: hashes of the user, bytes of a new string, Unix time of its expiry, whether to replace a key of another type,
 # hashes of the items (HASHES numbers of 4 bytes each), share of bits of a full block. Replies how many items, from the
 # first on, are in it now.
-BITMAP_ADD = script(
+BITMAP_ADD = register_script(
     BLOCKS
     + f"""
     local key, hashes = KEYS[1], ARGV[6]
@@ -185,7 +185,7 @@ class BitmapFilter:
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> KnownItems:
-        seed, *block_hashes = _user(user_id)
+        seed, *block_hashes = _user_hashes(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
         for nth in range(FILTERS):
@@ -228,8 +228,8 @@ class BitmapFilter:
 
     def _adding(self, addition: Addition, nth: int, *, replace: bool) -> Command:
         key, user_id, item_ids, expires_at = addition
-        seed, *block_hashes = _user(user_id)
-        numbers = hashed(item_ids, seed=seed, hashes=HASHES).T.astype("<u4").tobytes()
+        seed, *block_hashes = _user_hashes(user_id)
+        numbers = hash_rows(item_ids, seed=seed, hashes=HASHES).T.astype("<u4").tobytes()
         options = (self.length, expires_at, int(replace), numbers, self.full)
         return ("EVALSHA", BITMAP_ADD, 1, further_impressions(key, nth), *block_hashes, *options)
 
@@ -256,14 +256,14 @@ def _sum_fills(fills: Sequence[Fill | None]) -> Fill | None:
 
 
 def _known_ids(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
-    first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
+    first, *others = positions(hash_rows(ids, seed=seed, hashes=HASHES), blocks.shape[1])
     are_set = blocks.take(first, axis=1)
     for places in others:
         are_set &= blocks.take(places, axis=1)
     return compress(ids, are_set.any(axis=0).tolist())
 
 
-def _user(user_id: int) -> tuple[int, int, int]:
+def _user_hashes(user_id: int) -> tuple[int, int, int]:
     """The seed for hashes of items, and two hashes that choose the blocks."""
     seed = splitmix64(user_id)
     place = splitmix64(seed)

@@ -26,7 +26,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     """The ids of an array that the user has not seen, like `unseen`."""
-    recent = played.recent(user_id)
+    recent = played.recent_ids(user_id)
     waiting = recent.played if recent.is_whole else played.waiting_among(user_id, ids.tolist())
     month = month_of(now)
     shelved = old.keys_of(user_id)

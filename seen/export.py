@@ -65,7 +65,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
 
 def _read_stored(user_id: int, now: datetime) -> StoredPlays:
     """Read everything stored about a user's plays. Reads Redis before the filters, like seen.checker."""
-    dated, issued = played.dated_plays(user_id), played.recent(user_id).issued
+    dated, issued = played.dated_plays(user_id), played.recent_ids(user_id).issued
     this_month = month_of(now)
     shelved = old.keys_of(user_id)
     months = [FilterKey(user_id, month) for month in range(this_month - KEPT_MONTHS, this_month + 1)]

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seen.hashing import GOLDEN, mixed, positions, splitmix64
+from seen.hashing import GOLDEN, mix_in_place, positions, splitmix64
 
 Ids = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -74,7 +74,7 @@ class Hashes:
         while len(self._rows) <= number:
             first = len(self._rows) // 2 + 1
             steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
-            words = mixed(self._states + steps[:, None])
+            words = mix_in_place(self._states + steps[:, None])
             for low, high in zip(words & np.uint64(2**32 - 1), words >> np.uint64(32), strict=True):
                 self._rows += (low, high)
         return self._rows[number]

@@ -13,7 +13,7 @@ from seen.migration import old
 from seen.store import store
 
 
-def deleted(user_ids: Sequence[int]) -> list[int]:
+def deleted_among(user_ids: Sequence[int]) -> list[int]:
     """Those of the users whose accounts are deleted."""
     return list(User.objects.filter(pk__in=user_ids, deleted_at__isnull=False).values_list("pk", flat=True))
 

@@ -27,16 +27,16 @@ def splitmix64(number: int) -> int:
     return word ^ word >> 31
 
 
-def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
+def hash_rows(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
     """Rows of 32-bit hashes, one column for each id."""
     states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
     steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    words = mixed(states + steps[:, None])
+    words = mix_in_place(states + steps[:, None])
     halves = np.stack((words & np.uint64(2**32 - 1), words >> np.uint64(32)), axis=1)
     return halves.reshape(-1, len(ids))[:hashes]
 
 
-def mixed(words: Numbers) -> Numbers:
+def mix_in_place(words: Numbers) -> Numbers:
     """Apply the finaliser of splitmix64 to the words, in place."""
     words ^= words >> np.uint64(30)
     words *= np.uint64(0xBF58476D1CE4E5B9)

@@ -36,7 +36,7 @@ class FileVersion(NamedTuple):
     transaction: int
 
 
-def checked(handle: int, known: FileVersion | None = None) -> FileVersion | None:
+def check_file(handle: int, known: FileVersion | None = None) -> FileVersion | None:
     """The version of an open file, whose length is checked unless it is `known`. None if it is empty, as a new one.
 
     Raises TornError and OSError.
@@ -46,7 +46,7 @@ def checked(handle: int, known: FileVersion | None = None) -> FileVersion | None
         raise TornError("it is not a file")
     if not found.st_size:
         return None
-    page_bytes, free_root, last, transaction = max(_metas(handle, found.st_size), key=lambda meta: meta[-1])
+    page_bytes, free_root, last, transaction = max(_meta_pages(handle, found.st_size), key=lambda meta: meta[-1])
     version = FileVersion(found.st_dev, found.st_ino, found.st_size, transaction)
     if version != known and (last + 1) * page_bytes > found.st_size:
         try:
@@ -60,7 +60,7 @@ def checked(handle: int, known: FileVersion | None = None) -> FileVersion | None
     return version
 
 
-def _metas(handle: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+def _meta_pages(handle: int, size: int) -> Iterator[tuple[int, int, int, int]]:
     """What the first two pages say: bytes of a page, root of the list of free pages, last page, transaction."""
     at = 0
     for _ in range(2):

@@ -191,7 +191,7 @@ class LmdbStore:
         """Check that both files are whole, and return which ones they are. Raises TornError and OSError."""
         handle = os.open(self._data, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            self._version = lmdb_file.checked(handle, self._version)
+            self._version = lmdb_file.check_file(handle, self._version)
         finally:
             os.close(handle)
         lock = self._locks.stat()

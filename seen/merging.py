@@ -32,7 +32,7 @@ from seen.played import PlayedRefusedError, PlayedUnavailableError, client, erro
 from seen.ring import node_before, shards_of_task
 from seen.store import store
 from storage import keys
-from storage.connections import pipelined, script
+from storage.connections import pipelined, register_script
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ Mark = tuple[int, int]
 """A shard, and a user marked on it."""
 
 # KEYS: recent plays; ARGV: ids and scores as read. Replies how many plays are left.
-FORGET = script(
+FORGET = register_script(
     """
     for n = 1, #ARGV, 2 do
         if redis.call('ZSCORE', KEYS[1], ARGV[n]) == ARGV[n + 1] then redis.call('ZREM', KEYS[1], ARGV[n]) end
@@ -65,7 +65,7 @@ class BadPlaysError(Exception):
 
 
 @dataclass(slots=True)
-class Merged:
+class MergeResult:
     """The result of a merge. `failed`: the number of users whose plays were not merged."""
 
     users: int = 0
@@ -74,7 +74,7 @@ class Merged:
     failure: Exception | None = None
 
 
-def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
+def merge_task_shard(task_shard: int, *, now: datetime) -> MergeResult:
     """Merge one task's shards of the last hour, and record the result. Raises the first failure."""
     node, begin = node_before(now), time.monotonic()
     merged = merge_shards(node, shards_of_task(task_shard), now=now)
@@ -99,9 +99,9 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
     return merged
 
 
-def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
+def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> MergeResult:
     """Merge the plays of all users who are marked in these shards. Failed ones are left to the next pass."""
-    merged = Merged()
+    merged = MergeResult()
     try:
         for marked in _scan_marks(node, shards):
             parts = [marked]
@@ -143,18 +143,18 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
     """Write these users' plays to their filters, and remove them from Redis. Returns the number of plays."""
     plays = 0
     left = list(user_ids)
-    for _ in range(rounds()):
+    for _ in range(most_rounds()):
         merged = _merge_part(left, now)
         plays += sum(merged.values())
         left = [user_id for user_id, count in merged.items() if count == PART]
         if not left:
             break
-    if gone := forgetting.deleted(user_ids):
+    if gone := forgetting.deleted_among(user_ids):
         forgetting.forget(gone, now=now)
     return plays
 
 
-def rounds() -> int:
+def most_rounds() -> int:
     """The most rounds of a merge: enough parts for all waiting plays, and one for new plays."""
     return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
@@ -162,7 +162,7 @@ def rounds() -> int:
 def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
     """Merge the oldest plays of each user, at most `PART`. Returns how many by user."""
     with errors():
-        before = old.unmigrated(user_ids, now=now)
+        before = old.unmigrated_plays(user_ids, now=now)
         replies = pipelined(
             client(), [("ZRANGE", keys.played_recent(user_id), 0, PART - 1, "WITHSCORES") for user_id in user_ids]
         )
@@ -175,7 +175,7 @@ def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
     def add(key: FilterKey, data: bytes | None) -> bytes:
         ids = months[key]
         if data is None:
-            found = MonthFilter.empty(key.user_id, expected=expected[key], error=_error())
+            found = MonthFilter.empty(key.user_id, expected=expected[key], error=_filter_error_rate())
         else:
             found = MonthFilter.writable(data)
         return found.to_bytes() if found.add(ids) or data is None else data
@@ -199,7 +199,7 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
     return {key: id_numbers(ids) for key, ids in months.items()}
 
 
-def _error() -> float:
+def _filter_error_rate() -> float:
     """The error rate of one filter. It is a part of the configured rate, because `MONTHS` filters are asked
     together.
     """

@@ -8,13 +8,13 @@ from typing import Any
 import redis
 
 from seen.bloom import Addition, Fill, KnownItems, is_wrong_type, replies_of
-from storage.connections import Command, pipelined_with_errors, script
+from storage.connections import Command, pipelined_with_errors, register_script
 
 REDISBLOOM = "MBbloom--"
 """The type of RedisBloom's keys."""
 
 # ARGV: error rate, capacity, Unix time of the expiry, whether to replace a key of another type, members
-MODULE_ADD = script(
+MODULE_ADD = register_script(
     f"""
     local key = KEYS[1]
     local function reserve()

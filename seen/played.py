@@ -21,7 +21,7 @@ from seen.ring import NODES, node_of, shard_of
 from seen.signals import room_filled
 from storage import keys
 from storage.breaker import Breaker, UnavailableError
-from storage.connections import Command, client_of, pipelined, script
+from storage.connections import Command, client_of, pipelined, register_script
 
 TIMEOUT_SECONDS = 2.0
 """How long workers and commands wait for the server."""
@@ -37,7 +37,7 @@ AT_ONCE = 1_000
 
 # KEYS[1]: recent plays; ARGV: the most that may wait, then score and id in turn. Replies how many wait now, or -1 if
 # none was taken.
-TAKE = script(
+TAKE = register_script(
     """
     local key = KEYS[1]
     if redis.call('ZCARD', key) + (#ARGV - 1) / 2 > tonumber(ARGV[1]) then return -1 end
@@ -69,7 +69,7 @@ class Play(NamedTuple):
     played_at: datetime
 
 
-class Recent(NamedTuple):
+class RecentIds(NamedTuple):
     """A user's waiting plays and issued items. `is_whole`: no more plays wait than allowed."""
 
     played: list[int]
@@ -179,7 +179,7 @@ def mark_commands(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
     return [("SADD", keys.played_users(node, shard), *users) for shard, users in by_shard.items()]
 
 
-def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
+def record_issued(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
     """Remember issued items, the last one at the end. Raises PlayedUnavailableError."""
     seconds = int(ISSUED_LIFE.total_seconds())
     commands: list[Command] = []
@@ -193,13 +193,13 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
     _execute(commands, is_request=is_request)
 
 
-def recent(user_id: int) -> Recent:
+def recent_ids(user_id: int) -> RecentIds:
     """The user's waiting plays, up to the bound, and issued items. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING_CAP
     played, issued = _execute(
         [("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)]
     )
-    return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
+    return RecentIds(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
 def waiting_among(user_id: int, item_ids: Sequence[int]) -> list[int]:

@@ -26,7 +26,7 @@ from seen.filter_store import (
 )
 from storage import keys
 from storage.breaker import Breaker
-from storage.connections import client_of, pipelined, script
+from storage.connections import client_of, pipelined, register_script
 
 ATTEMPTS = 20
 """How often to repeat a change that others overtook."""
@@ -34,7 +34,7 @@ TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for a server."""
 
 # KEYS: filter; ARGV: digest of what was read (or empty), the new value (or empty), Unix time of the expiry
-REPLACE = script(
+REPLACE = register_script(
     """
     local old = redis.call('GET', KEYS[1])
     local found = ''

@@ -103,7 +103,7 @@ def _single_user_handler(most: int, work: Callable[[int, Ids], Response]) -> Cal
     return answer
 
 
-def _filtered(user_id: int, ids: Ids) -> FilterResponse:
+def _filter_unseen(user_id: int, ids: Ids) -> FilterResponse:
     left = unseen_ids(user_id, ids, now=timezone.now())
     # Built from bytes (field 1, packed): 10,000 single numbers would take a millisecond.
     packed = left.astype("<u8").tobytes()
@@ -111,7 +111,7 @@ def _filtered(user_id: int, ids: Ids) -> FilterResponse:
     return answer
 
 
-def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
+def _record_plays(user_id: int, ids: Ids) -> RecordPlaysResponse:
     waits = report({user_id: ids.tolist()}, now=timezone.now())
     if waits:
         raise CallRefusedError(
@@ -122,7 +122,7 @@ def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
     return RecordPlaysResponse()
 
 
-def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
+def _record_batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
     """Record the plays of many users. Checks everything before taking anything."""
     plays: dict[int, list[int]] = {}
     if not 1 <= len(request.plays) <= USERS:
@@ -142,8 +142,8 @@ def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
     )
 
 
-def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
-    played.issue([(user_id, ids.tolist())])
+def _record_issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
+    played.record_issued([(user_id, ids.tolist())])
     return RecordIssuedResponse()
 
 
@@ -167,10 +167,10 @@ def _handler(method: MethodDescriptor, work: Callable[[Any, User], Any]) -> "grp
 def handlers() -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
     """The service's calls, named as in the proto."""
     works: dict[str, Callable[[Any, User], Any]] = {
-        "Filter": _single_user_handler(ASKED, _filtered),
-        "RecordPlays": _single_user_handler(REPORTED, _recorded),
-        "RecordBatch": _batch,
-        "RecordIssued": _single_user_handler(REPORTED, _issued),
+        "Filter": _single_user_handler(ASKED, _filter_unseen),
+        "RecordPlays": _single_user_handler(REPORTED, _record_plays),
+        "RecordBatch": _record_batch,
+        "RecordIssued": _single_user_handler(REPORTED, _record_issued),
     }
     return {method.name: _handler(method, works[method.name]) for method in PROTO.methods}
 
@@ -221,7 +221,9 @@ def _caller(context: grpc.ServicerContext) -> User:
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
-    call = rates.Call("played", _address(context), credential=rates.token_credential(words[1]) if is_token else "")
+    call = rates.CountedCall(
+        "played", _address(context), credential=rates.token_credential(words[1]) if is_token else ""
+    )
     _refuse_if_limited(call.wait)
     if not is_token:
         raise CallRefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")

@@ -34,7 +34,7 @@ class NodeState(StrEnum):
 def measure(*, now: datetime) -> None:
     """Set the metrics of the played history."""
     try:
-        for state, users in waiting(now=now).items():
+        for state, users in waiting_users(now=now).items():
             metrics.played_backlog.labels(state).set(users)
         metrics.played_up.labels("plays").set(True)
     except PlayedUnavailableError:
@@ -50,7 +50,7 @@ def measure(*, now: datetime) -> None:
         metrics.played_up.labels("store").set(False)
 
 
-def waiting(*, now: datetime) -> dict[NodeState, int]:
+def waiting_users(*, now: datetime) -> dict[NodeState, int]:
     """The users whose plays wait on the ring, by state of their node. Raises PlayedUnavailableError."""
     found = dict.fromkeys(NodeState, 0)
     with errors():

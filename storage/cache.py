@@ -21,12 +21,12 @@ from storage.connections import cache_breaker, client_of
 class Factory(ConnectionFactory):  # type: ignore[misc]
     """Makes the clients of django-redis."""
 
-    def connect(self, url: str) -> "Guarded":
+    def connect(self, url: str) -> "GuardedRedis":
         """The guarded client of the server at `url`."""
         return _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
 
-class Guarded(redis.Redis):
+class GuardedRedis(redis.Redis):
     """A client of the cache server with a breaker. Only single commands have it: requests must not use `set_many`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -42,8 +42,8 @@ class Guarded(redis.Redis):
 
 
 @cache
-def _client(url: str, timeout: float) -> Guarded:
-    return Guarded(connection_pool=client_of(url, timeout).connection_pool)
+def _client(url: str, timeout: float) -> GuardedRedis:
+    return GuardedRedis(connection_pool=client_of(url, timeout).connection_pool)
 
 
 class Serializer(BaseSerializer):  # type: ignore[misc]

@@ -38,7 +38,7 @@ class ClaimedRow(models.Model):
 
     def claim(self, turn: str | None = None) -> bool:
         """Take the row unless it is finished or claimed, or another task took this turn. None: any turn."""
-        rows = _free(type(self)).filter(pk=self.pk)
+        rows = _unclaimed_rows(type(self)).filter(pk=self.pk)
         if turn is not None:
             rows = rows.filter(tried_at=turn or None)
         return bool(rows.update(tried_at=Now(), attempts=F("attempts") + 1))
@@ -51,19 +51,19 @@ class ClaimedRow(models.Model):
 def enqueue_turn(task: HintTask[..., Any], model: type[ClaimedRow], pk: int) -> None:
     """Enqueue the next turn of a row."""
     for turn in _rows(model).filter(pk=pk).values_list("tried_at", flat=True):
-        task.delay(pk, _name(turn))
+        task.delay(pk, _turn_name(turn))
 
 
-def _name(tried_at: datetime | None) -> str:
+def _turn_name(tried_at: datetime | None) -> str:
     return tried_at.isoformat() if tried_at else ""
 
 
 def sweep(model: type[ClaimedRow], task: HintTask[..., Any]) -> int:
     """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
-    waiting = _free(model).filter(created_at__lt=Now() - FRESH)
+    waiting = _unclaimed_rows(model).filter(created_at__lt=Now() - FRESH)
     turns = list(waiting.order_by("pk").values_list("pk", "tried_at")[:SWEPT])
     for pk, turn in turns:
-        if not task.delay(pk, _name(turn)):
+        if not task.delay(pk, _turn_name(turn)):
             break
     old = _rows(model).filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
     _rows(model).filter(pk__in=list(old)).delete()
@@ -79,5 +79,5 @@ def unclaimed() -> Q:
     return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 
-def _free(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
+def _unclaimed_rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
     return _rows(model).filter(unclaimed(), finished_at=None)

@@ -79,7 +79,7 @@ def keys_in_script(client: redis.Redis, most: int) -> int:
     return 1 if isinstance(client, Cluster) else most
 
 
-def answers(connection: Any) -> Iterator[Any]:
+def reply_iterator(connection: Any) -> Iterator[Any]:
     """Yield the replies on a borrowed connection, with errors, without end."""
     return connection.replies() if isinstance(connection, ClusterConnection) else replies(connection)
 
@@ -177,7 +177,7 @@ _asked: ContextVar[TripCount | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
-def count_asked() -> Iterator[TripCount]:
+def count_trips() -> Iterator[TripCount]:
     """Count the block's statements and round trips in this thread."""
     asked = TripCount()
     token = _asked.set(asked)
@@ -275,7 +275,7 @@ Command = tuple[Any, ...]
 _scripts: dict[str, str] = {}
 
 
-def script(source: str) -> str:
+def register_script(source: str) -> str:
     """Register a Lua script whose keys are in one slot. Returns its digest."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
@@ -307,14 +307,14 @@ def pipelined(
 
 def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
     with borrowed_connection(client) as connection:
-        connection.send_packed_command(_packed(connection, commands))
+        connection.send_packed_command(_pack_commands(connection, commands))
         if patience_seconds is None:
             return [connection.read_response() for _ in commands]
         until = time.monotonic() + patience_seconds
         return [connection.read_response(timeout=max(until - time.monotonic(), LEAST_WAIT_SECONDS)) for _ in commands]
 
 
-def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:
+def _pack_commands(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:
     packed = [[each] if isinstance(each, bytes) else connection.pack_command(*each) for each in commands]
     return [b"".join(part for parts in packed for part in parts)]
 
@@ -324,18 +324,18 @@ def pipelined_with_errors(client: redis.Redis, commands: Iterable[Command | byte
     commands = list(commands)
     if not commands:
         return []
-    replies = _try(client, commands)
+    replies = _send_with_errors(client, commands)
     if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
         for source in _scripts.values():
             client.script_load(source)
-        replies = _try(client, commands)
+        replies = _send_with_errors(client, commands)
     return replies
 
 
-def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
+def _send_with_errors(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
     replies: list[Any] = []
     with borrowed_connection(client) as connection:
-        connection.send_packed_command(_packed(connection, commands))
+        connection.send_packed_command(_pack_commands(connection, commands))
         for _ in commands:
             try:
                 replies.append(connection.read_response())

@@ -118,7 +118,7 @@ class Attempt:
             self.park()
 
 
-def due(model: type[AbstractDelivery]) -> str:
+def due_query(model: type[AbstractDelivery]) -> str:
     """SQL query that has a row if `sweep` has something to enqueue."""
     return f"(SELECT NULL::timestamptz FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 

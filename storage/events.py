@@ -150,7 +150,7 @@ def announce(*events: Event) -> None:
         gaps.note_lost_event()
 
 
-class Gaps:
+class GapWriter:
     """Appends a `Gap` for lost events. A thread tries once a second."""
 
     def __init__(self) -> None:
@@ -189,4 +189,4 @@ class Gaps:
                     return
 
 
-gaps = Gaps()
+gaps = GapWriter()

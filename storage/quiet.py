@@ -70,7 +70,7 @@ class Scheduler(PersistentScheduler):
         waits_for = "" if has_turn else OUTAGE if self.is_cut_off else OTHER
         if waits_for != self.waits_for:
             self.waits_for = waits_for
-            holder = _holder() if waits_for == OTHER else ""
+            holder = _describe_holder() if waits_for == OTHER else ""
             starts.info("%s%s", waits_for or "beat is active", holder)
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
@@ -105,13 +105,13 @@ class Scheduler(PersistentScheduler):
         """Send a task, unless its query finds no work. Every ten minutes in any case."""
         task, now = str(entry.task), time.monotonic()
         query = QUESTIONS.get(task)
-        if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not is_wanted(query):
+        if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not has_work(query):
             return
         self.sent_at[task] = now
         super().apply_entry(entry, producer)
 
 
-def _holder() -> str:
+def _describe_holder() -> str:
     """Words for the log: where and since when the working beat runs. Empty if unknown."""
     try:
         found = fetch(HOLDER)
@@ -121,7 +121,7 @@ def _holder() -> str:
     return f" ({found[0][0]}, since {found[0][1]:%Y-%m-%d %H:%M} UTC)" if found else ""
 
 
-def is_wanted(query: str) -> bool:
+def has_work(query: str) -> bool:
     """Whether the query finds work. Also True on an error, for example before a migration."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])

@@ -64,7 +64,7 @@ CONFLICTS = frozenset({"40001", "40P01"})
 
 
 # --- How far it is ---------------------------------------------------------------------------------------
-class Condition(NamedTuple):
+class ReplicaCondition(NamedTuple):
     """Whether the server is a replica of this primary, and its lag."""
 
     is_replica: bool
@@ -80,10 +80,10 @@ class Condition(NamedTuple):
         return BEHIND if self.lag > settings.REPLICA_LAG_SECONDS else ""
 
 
-def _measured() -> Condition:
+def _measure() -> ReplicaCondition:
     # The replica first, so that it is not ahead of the primary's answer.
     ((is_replica, system, position, committed),) = fetch(STANDING, on=REPLICA)
-    return Condition(is_replica, *compare_with_primary(system, position, committed))
+    return ReplicaCondition(is_replica, *compare_with_primary(system, position, committed))
 
 
 def compare_with_primary(system: int, position: str, committed: datetime | None) -> tuple[bool, float]:
@@ -93,14 +93,14 @@ def compare_with_primary(system: int, position: str, committed: datetime | None)
 
 
 @lru_cache(1)
-def _measured_in(_second: int) -> Condition:
-    return _measured()
+def _measure_cached(_second: int) -> ReplicaCondition:
+    return _measure()
 
 
-def condition() -> Condition:
+def condition() -> ReplicaCondition:
     """Ask replica and primary now. Raises django.db.Error."""
     with _replica():
-        return _measured()
+        return _measure()
 
 
 def observe() -> None:
@@ -149,7 +149,7 @@ def read_from_replica(reader_id: int | None, read: Callable[[str], T], *, second
         return read(PRIMARY)
     try:
         with breaker_of(REPLICA).guard(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
-            outcome = _measured_in(int(time.monotonic())).reason_unusable
+            outcome = _measure_cached(int(time.monotonic())).reason_unusable
             if not outcome:
                 found = read(REPLICA)
                 metrics.replica_reads.labels(SERVED).inc()
@@ -186,7 +186,7 @@ def _replica(seconds: float = 0) -> Iterator[None]:
         yield
     except Error as error:
         wrapper.close()
-        if isinstance(error, (OperationalError, InterfaceError)) and _state(error) not in CONFLICTS:
+        if isinstance(error, (OperationalError, InterfaceError)) and _sqlstate(error) not in CONFLICTS:
             breaker_of(REPLICA).trip()
         raise
     finally:
@@ -194,7 +194,7 @@ def _replica(seconds: float = 0) -> Iterator[None]:
             wrapper.close()
 
 
-def _state(error: Error) -> str | None:
+def _sqlstate(error: Error) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 

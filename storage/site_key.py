@@ -61,7 +61,7 @@ def check() -> None:
         raise WrongKeyError
 
 
-def forget() -> None:
+def delete_fingerprint() -> None:
     """Delete the stored fingerprint. The next start stores its own."""
     SiteKey.objects.all().delete()
 

@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 import redis
 from django.conf import settings
 
-from storage.connections import Command, answers, keys_in_script, pipelined, script
+from storage.connections import Command, keys_in_script, pipelined, register_script, reply_iterator
 from storage.replies import borrowed_connection
 
 INFINITY = 2**53
@@ -85,8 +85,8 @@ READING = (
     end
     """
 )
-READ = script(READING + "return read(KEYS[1], ARGV[3])")
-READ_TOGETHER = script(
+READ = register_script(READING + "return read(KEYS[1], ARGV[3])")
+READ_TOGETHER = register_script(
     READING
     + """
     for place, key in ipairs(KEYS) do found[place] = read(key, ARGV[place + 2]) end
@@ -94,7 +94,7 @@ READ_TOGETHER = script(
     """
 )
 # ARGV: token, epoch
-BEGIN = script(
+BEGIN = register_script(
     RUN
     + f"""
     local this = run()
@@ -107,7 +107,7 @@ BEGIN = script(
     """
 )
 # ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn
-COMPLETE = script(
+COMPLETE = register_script(
     RUN
     + """
     local key = KEYS[1]
@@ -124,7 +124,7 @@ COMPLETE = script(
     """
 )
 # ARGV: epoch, deadline in ms of the server's clock, members
-FORGET = script(
+FORGET = register_script(
     """
     local time = redis.call('TIME')
     if time[1] * 1000 + time[2] / 1000 > tonumber(ARGV[2]) then return 0 end
@@ -134,7 +134,7 @@ FORGET = script(
     """
 )
 # ARGV: cap. Entries are between `floor` and the run's member.
-SETTLE = script(
+SETTLE = register_script(
     """
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
@@ -153,14 +153,14 @@ SETTLE = script(
     """
 )
 # ARGV: the TTL in seconds
-KEEP = script(
+KEEP = register_script(
     """
     local floor = redis.call('ZSCORE', KEYS[1], 'floor')
     return floor and floor ~= 'inf' and redis.call('EXPIRE', KEYS[1], ARGV[1]) or 0
     """
 )
 # ARGV: floor of the merged entries, then score and member in turn, newest first
-MERGE = script(
+MERGE = register_script(
     """
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
@@ -358,12 +358,12 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     digits = len(score)
     measured = entry.item_id % MEASURE_EVERY == 0
     room = settings.WINDOW_SLACK + OWN_MEMBERS
-    template = _delivery(score, entry.member.encode(), measured=measured)
+    template = _delivery_encoder(score, entry.member.encode(), measured=measured)
     keys = [key.encode() for key in windows]
     refused: list[int] = []
     unsettled: list[Command] = []
     with borrowed_connection(client) as connection:
-        answer = answers(connection)
+        answer = reply_iterator(connection)
         # Two chunks are under way: one is parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
             if chunk := keys[first : first + PIPELINE_LENGTH]:
@@ -388,7 +388,7 @@ def is_below(floor: bytes, score: bytes) -> bool:
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 
-def _delivery(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
+def _delivery_encoder(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
     """A function that encodes one window's delivery as RESP. By hand, because packing costs four times what Redis
     needs.
     """

@@ -48,7 +48,7 @@ Answer = Callable[[Any, str], tuple[Any, bytes]]
 """Answers a message of a socket's client. Returns the connection's new hearer, and the bytes to write."""
 
 
-class Admission(HttpResponse):
+class OpenStreamResponse(HttpResponse):
     """Tells the stream process to open a connection."""
 
     def __init__(
@@ -97,7 +97,7 @@ class StreamView(ApiView):
         ticket = single_parameter(request.GET, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
             origin = origin_of(read_ticket(ticket), reader)
-            return Admission(grant_of(request, reader), listener, since=since, origin=origin)
+            return OpenStreamResponse(grant_of(request, reader), listener, since=since, origin=origin)
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())

@@ -10,7 +10,7 @@ PAUSE_SECONDS = (0.1, 5.0)
 """Seconds before the first retry, and before late ones."""
 
 
-def pause(failures: int) -> float:
+def retry_pause(failures: int) -> float:
     """Seconds before the next retry."""
     first, late = PAUSE_SECONDS
     return min(first * (1 << min(failures, 10)), late)
@@ -27,7 +27,7 @@ class Attempts:
         """Note a failure, and wait until the next attempt."""
         if not self._failures:
             logger.warning("%s does not answer. It is tried again: %s", self._name, error)
-        await asyncio.sleep(pause(self._failures))
+        await asyncio.sleep(retry_pause(self._failures))
         self._failures += 1
 
     def succeeded(self) -> None:
@@ -63,7 +63,7 @@ class FailurePause:
     def failed(self) -> bool:
         """Note a failure, and begin a pause. True for the first failure in a row."""
         self._failed_at = time.monotonic()
-        self._until = self._failed_at + pause(self._failures)
+        self._until = self._failed_at + retry_pause(self._failures)
         self._failures += 1
         self.has_missed = False
         return self._failures == 1

@@ -23,7 +23,7 @@ from accounts.levels.actions import touch
 from accounts.signing_in.grants import Grant
 from runtime import metrics
 from storage.events import Entry, Position, Revoked
-from stream.attempts import Attempts, pause
+from stream.attempts import Attempts, retry_pause
 from stream.connections import OLDEST, OpenConnection, TooManyConnectionsError
 from stream.credentials import end_lapsed, end_revoked
 from stream.dialects import Dialect, ListenerProtocol
@@ -113,7 +113,7 @@ class Hub:
                 logger.exception("the task %s of the stream failed and starts again", name)
                 metrics.stream_failures.labels(name).inc()
                 self._failing.add(name)
-                await asyncio.sleep(pause(failures))
+                await asyncio.sleep(retry_pause(failures))
                 failures += 1
             else:
                 self._failing.discard(name)

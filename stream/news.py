@@ -116,7 +116,7 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
     return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, _encode(data))
 
 
-def reset(position: Position | None) -> bytes:
+def reset_message(position: Position | None) -> bytes:
     """The message that tells a page to ask the site what happened."""
     return message(RESET, position, {})
 
@@ -136,7 +136,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
     hits, replies, outside = audience(everyone, items) if items and everyone else ({}, {}, {})
-    session_news = _sessions(everyone, entries) if everyone else {}
+    session_news = _session_news(everyone, entries) if everyone else {}
     by_reader: dict[int, list[Listener]] = {}
     for listener in everyone:
         by_reader.setdefault(listener.reader, []).append(listener)
@@ -157,7 +157,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
                     told = message("notification", position, payloads[user])
                     messages += [(listener, position, told) for listener in by_reader[user]]
             case Gap():
-                messages.append((None, position, reset(position)))
+                messages.append((None, position, reset_message(position)))
     return messages
 
 
@@ -183,7 +183,7 @@ def _item_news(
     return messages
 
 
-def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
+def _session_news(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
     changes = [(place, event) for place, (_, event) in enumerate(entries) if isinstance(event, SessionChanged)]
     told: dict[int, list[tuple[Listener, Any]]] = {}
     for place, listener, news in sessions.audience(everyone, changes) if changes else ():
@@ -239,5 +239,5 @@ def audience(
     return hits, replies, outside
 
 
-PAGES = Dialect("pages", news_for, reset, heartbeat)
+PAGES = Dialect("pages", news_for, reset_message, heartbeat)
 """Server-sent events for the site's pages and for programs that use its API."""

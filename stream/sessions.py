@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from live.visibility import announced, hidden
+from live.visibility import hidden, is_change_announced
 from relations.rules import followees, is_wanted, unblocked
 from storage.connections import fetch, id_array
 from storage.events import Listener, SessionChanged
@@ -21,7 +21,7 @@ GONE = "gone"
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
         SELECT event.place, l.id, l.host_id, l.state, l.version, {hidden("l")} AS is_hidden,
-            {announced("l", "h", "event.was_hidden")} AS is_told
+            {is_change_announced("l", "h", "event.was_hidden")} AS is_told
         FROM unnest(%(places)s::int[], %(sessions)s::bigint[], %(hidden)s::bool[]) AS event (place, session, was_hidden)
         JOIN live_livesession l ON l.id = event.session JOIN accounts_user h ON h.id = l.host_id
     )

@@ -15,7 +15,7 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponseBase
 
-from stream.api import Admission, Answer
+from stream.api import Answer, OpenStreamResponse
 from stream.connections import AGAIN, FAILED, GONE, REFUSED, OpenConnection
 from stream.hub import Hub, StoppingError
 from web.content_type import without_bad_charset
@@ -62,7 +62,7 @@ async def respond(send: Send, response: HttpResponseBase, kind: str = "http.resp
 
 async def serve_socket(
     hub: Hub,
-    opened: HttpResponseBase | tuple[OpenConnection, Admission],
+    opened: HttpResponseBase | tuple[OpenConnection, OpenStreamResponse],
     scope: Message,
     receive: Receive,
     send: Send,
@@ -76,7 +76,7 @@ async def serve_socket(
     try:
         await send({"type": "websocket.accept", "subprotocol": protocol_of(scope)})
         hearing = asyncio.ensure_future(_receive(hub, connection, answer, receive))
-        hearing.add_done_callback(partial(_end, connection))
+        hearing.add_done_callback(partial(_close_connection, connection))
         try:
             await connection.serve(partial(_write, send))
         finally:
@@ -93,7 +93,7 @@ async def _write(send: Send, parts: Sequence[bytes]) -> None:
         await send({"type": "websocket.send", "text": part.decode()})
 
 
-def _end(connection: OpenConnection, hearing: asyncio.Future[int]) -> None:
+def _close_connection(connection: OpenConnection, hearing: asyncio.Future[int]) -> None:
     connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from items.tags.tags import carries
+from items.tags.tags import has_tag
 from items.visibility import public_post, visible
 from relations.rules import members
 from storage.connections import fetch, id_array
@@ -22,7 +22,7 @@ AUDIENCE = f"""
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON {public_post("i")}
     JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag = '' AND watch.list = 0 AND {_SEEN}
     UNION ALL
-    SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON {carries("i.id", "watch.tag")}
+    SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON {has_tag("i.id", "watch.tag")}
     JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag <> '' AND {_SEEN}
     UNION ALL
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON i.sender_id IN ({members("watch.list")})

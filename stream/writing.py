@@ -105,7 +105,7 @@ class Writer:
 
     async def _postgresql_answers(self) -> bool:
         try:
-            return await in_thread(self._threads, _is_answered)
+            return await in_thread(self._threads, _is_postgresql_usable)
         except OUTAGES:
             return False
 
@@ -121,7 +121,7 @@ class Writer:
             _report_loss(dialect, self._of_dialect(dialect), upto)
 
 
-def _is_answered() -> bool:
+def _is_postgresql_usable() -> bool:
     db.connection.ensure_connection()
     return db.connection.is_usable()
 

@@ -136,7 +136,7 @@ def push_level(db: None) -> Iterator[Callable[[int], None]]:
         assert policy.change(push_level=level), "it is another than before"
 
     yield change
-    policy.change(**policy.configured()._asdict())
+    policy.change(**policy.initial_policy()._asdict())
     truth.expected.forget()
 
 
@@ -147,7 +147,7 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
         assert policy.change(inbox_from=followees), "it is another than before"
 
     yield change
-    policy.change(**policy.configured()._asdict())
+    policy.change(**policy.initial_policy()._asdict())
     truth.expected.forget()
 
 

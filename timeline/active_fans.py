@@ -13,7 +13,7 @@ from django.conf import settings
 from accounts.levels import policy
 from relations import rules
 from storage import keys
-from storage.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from storage.connections import Command, feeds_for_tasks, fetch, pipelined, register_script
 from storage.queue import task
 from storage.window import RUN
 
@@ -29,7 +29,7 @@ FANS = f"""
     WHERE u.level >= %s AND {policy.has_inbox()}
 """
 # KEYS[1]. ARGV: token, TTL in seconds.
-BEGIN = script(
+BEGIN = register_script(
     RUN
     + """
     redis.call('DEL', KEYS[1])
@@ -38,9 +38,9 @@ BEGIN = script(
     """
 )
 # ARGV: followers. Adding to a missing key would create one that nothing removes.
-ADD = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('SADD', KEYS[1], unpack(ARGV))")
+ADD = register_script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('SADD', KEYS[1], unpack(ARGV))")
 # ARGV: token, mark. Completes only what this token began in this run.
-SEAL = script(
+SEAL = register_script(
     RUN
     + """
     local began = redis.call('SREM', KEYS[1], ARGV[1]) == 1
@@ -56,8 +56,8 @@ COUNTS = """
     end
 """
 # Both reply nil for an unusable shard.
-SIZE = script(RUN + COUNTS + "return counts() and redis.call('SCARD', KEYS[1])")
-MEMBERS = script(RUN + COUNTS + "return counts() and redis.call('SMEMBERS', KEYS[1])")
+SIZE = register_script(RUN + COUNTS + "return counts() and redis.call('SCARD', KEYS[1])")
+MEMBERS = register_script(RUN + COUNTS + "return counts() and redis.call('SMEMBERS', KEYS[1])")
 
 
 def shard_of(follower_id: int) -> int:
@@ -65,7 +65,7 @@ def shard_of(follower_id: int) -> int:
     return follower_id % int(settings.ACTIVE_FANS_SHARDS)
 
 
-def _mark(generation: int | None) -> str:
+def _generation_mark(generation: int | None) -> str:
     return f"complete:{generation}"
 
 
@@ -83,7 +83,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
     """The number of fans in each shard. None if a shard is incomplete."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
+    replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _generation_mark(generation)) for key in names])
     if None in replies:
         return None
     return [size - OWN_MEMBERS for size in replies]
@@ -91,7 +91,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
 
 def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
     """The fans in these shards. None if a shard is incomplete."""
-    mark = _mark(generation)
+    mark = _generation_mark(generation)
     commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
     if None in replies:
@@ -122,7 +122,7 @@ def build(big_v_id: int) -> bool:
     for shard, followers in fans_by_shard(big_v_id, push_level).items():
         for first in range(0, len(followers), PART):
             pipelined(client, [("EVALSHA", ADD, 1, names[shard], *followers[first : first + PART])])
-    return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, _mark(generation)) for key in names]))
+    return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, _generation_mark(generation)) for key in names]))
 
 
 def drop(big_v_id: int) -> None:

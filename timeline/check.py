@@ -14,7 +14,7 @@ from accounts.levels import policy
 from items.visibility import in_timelines, is_listed, public_post
 from relations.rules import followed_big_vs, known_tags, tag_follows
 from runtime import metrics
-from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, register_script
 from storage.window import INFINITY, RUN, Window, to_score
 from timeline.inbox import Inbox
 from timeline.oracle import entry_ids
@@ -48,7 +48,7 @@ OUTBOX_IDS = f"""
 """
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server, and the whole window.
-WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
+WHOLE = register_script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
 
 
 class CheckedReader(NamedTuple):
@@ -148,7 +148,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
     replies = pipelined(feeds_for_tasks(), commands)
     for place, reader in enumerate(readers):
         user_id, big_vs = reader.user_id, reader.big_vs
-        inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
+        inbox, outbox = _parse_content(replies[2 * place]), _parse_content(replies[2 * place + 1])
         if outbox and outbox.is_used and outbox.epoch == reader.outbox_epoch:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
@@ -164,7 +164,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
         part = [(tag, epoch, Outbox(source_of(tag=tag_id)).key) for tag_id, tag, epoch in tags[first : first + PART]]
         replies = pipelined(feeds_for_tasks(), [_read_whole(key) for _, _, key in part])
         for (tag, epoch, key), reply in zip(part, replies, strict=True):
-            outbox = _content(reply)
+            outbox = _parse_content(reply)
             if outbox and outbox.is_used and outbox.epoch == epoch:
                 posts = {row[0] for row in fetch(TAGGED_IDS, [tag, outbox.floor])}
                 yield from _compare(key, outbox, posts - pending)
@@ -187,7 +187,7 @@ def _read_whole(key: str) -> Command:
     return ("EVALSHA", WHOLE, 1, key)
 
 
-def _content(reply: list[Any]) -> WindowContent | None:
+def _parse_content(reply: list[Any]) -> WindowContent | None:
     run, flat = reply
     if not flat:
         return None

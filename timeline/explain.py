@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import User
 from relations import rules
-from storage.connections import count_asked, fetch
+from storage.connections import count_trips, fetch
 from storage.window import without_renewal
 from timeline.fold import FOLDED
 from timeline.home import HomeWalk
@@ -94,7 +94,7 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Expla
 
 def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[HomeWalk, list[str], dict[str, Any]]:
     begin = time.perf_counter()
-    with count_asked() as asked, without_renewal():
+    with count_trips() as asked, without_renewal():
         walk = HomeWalk.of(reader, Scope.home_of(reader), limit, last_id)
         walk.fill()
     facts = {

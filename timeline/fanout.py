@@ -235,7 +235,7 @@ def _to_followers(claim: Claim) -> bool:
         if sizes is not None:
             if sum(sizes) > settings.FAN_OUT_RANGE:
                 parts = [(shard, 0, 0) for shard in range(len(sizes))]
-                return _split(work, parts)
+                return _create_ranges(work, parts)
             fans = active_fans.members(work.sender_id, list(range(len(sizes))), work.generation)
             if fans is not None:
                 _deliver_to_fans(work, fans)
@@ -246,12 +246,12 @@ def _to_followers(claim: Claim) -> bool:
         highs = [row[0] for row in fetch(BOUNDARIES, [work.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
-        return _split(work, [(None, low, high) for low, high in zip(lows, [*highs, NO_BOUND], strict=True)])
+        return _create_ranges(work, [(None, low, high) for low, high in zip(lows, [*highs, NO_BOUND], strict=True)])
     _deliver_to_range(work, 0, NO_BOUND, claim.first)
     return True
 
 
-def _split(work: FanOutWork, parts: Iterable[tuple[int | None, int, int]]) -> bool:
+def _create_ranges(work: FanOutWork, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
         # A second attempt waits here, then finds the ranges of the first.
         if not Delivery.objects.select_for_update().filter(pk=work.item_id, revision=work.revision).exists():

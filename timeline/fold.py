@@ -17,7 +17,7 @@ from items.hydrate import WIDTH, OwnColumns
 from storage.connections import fetch, id_array
 from timeline.pull import AROUND, HomeCandidate, entries_around
 from timeline.senders import Scope, Statement
-from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, VerifiedItem, described
+from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, VerifiedItem, parse_described
 
 REACH = 40
 """Entries."""
@@ -46,7 +46,7 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
     """Map each repost among `count` entries below an id to the number of others folded into it, or `FOLDED`."""
-    return _of_page(entries_around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
+    return _folds_of_page(entries_around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
@@ -64,13 +64,13 @@ def folds_and_originals(
         if _type(row) is None:
             entries.append(_neighbour(row))
         else:
-            repost = described(row)
+            repost = parse_described(row)
             verified[repost.item.said.id] = repost
     entries.sort(reverse=True)
-    return _of_page(entries, last_id, count), verified
+    return _folds_of_page(entries, last_id, count), verified
 
 
-def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
+def _folds_of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
     found = folds_among(entries)
     below = [entry for entry in entries if entry[0] < last_id]
     return {item_id: found[item_id] for item_id, root in below[:count] if root}

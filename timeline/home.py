@@ -409,7 +409,7 @@ def _reposted_by(name: str, others: int) -> str:
     return f"{name} reposted" if not others else f"{name} and {others} other{'s' * (others > 1)} reposted"
 
 
-def _count(findings: Findings) -> None:
+def _count_page(findings: Findings) -> None:
     """Count the page in the metrics. Caches metric labels, which take long to look up."""
     sources = ",".join(sorted(findings.sources)) or "none"
     if sources not in _pages_by_sources:
@@ -426,7 +426,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> H
     """
     walk = HomeWalk.of(reader, Scope.home_of(reader), limit, last_id)
     walk.fill()
-    _count(walk.findings)
+    _count_page(walk.findings)
     walk.write_findings()
     return walk.page()
 

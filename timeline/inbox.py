@@ -27,7 +27,7 @@ from storage.connections import (
     feeds_for_tasks,
     fetch,
     pipelined,
-    script,
+    register_script,
 )
 from storage.construction import BuiltWindow, WindowSnapshot
 from storage.queue import task
@@ -53,7 +53,7 @@ BUILT_FOR = f"""
 
 # KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. Replies the token, an id: milliseconds since 2000 and
 # the number. Nil if the inbox is not in use or is being deepened.
-BEGIN_DEEPENING = script(
+BEGIN_DEEPENING = register_script(
     RUN
     + """
     local key = KEYS[1]
@@ -70,7 +70,7 @@ BEGIN_DEEPENING = script(
     """
 )
 # ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn. Newer entries stay.
-DEEPEN = script(
+DEEPEN = register_script(
     RUN
     + """
     local key = KEYS[1]
@@ -91,7 +91,7 @@ DEEPEN = script(
 
 # KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. Puts a tail that is too short
 # under construction.
-READ_TAIL = script(
+READ_TAIL = register_script(
     RUN
     + """
     local key = KEYS[1]
@@ -111,7 +111,7 @@ READ_TAIL = script(
     """
 )
 # ARGV: token, epoch, floor, top, TTL in seconds, then score and member in turn
-COMPLETE_TAIL = script(
+COMPLETE_TAIL = register_script(
     RUN
     + """
     local key = KEYS[1]

@@ -18,7 +18,7 @@ SCANNED = 1_000
 IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFSET 0)"
 
 
-def _late(feed: Feed) -> str:
+def _late_query(feed: Feed) -> str:
     among, is_shown = IS_MEMBER if feed is LIST else "true", shown(wanted=feed.wanted)
     if feed.tags:
         is_shown = (
@@ -37,7 +37,7 @@ def _late(feed: Feed) -> str:
     """
 
 
-LATE = statement(_late)
+LATE = statement(_late_query)
 
 
 def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
@@ -45,7 +45,7 @@ def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
     return [row[0] for row in LATE.rows({"since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}, scope)]
 
 
-def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
+def late_arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
     """Late arrivals below the top of a first page, newest first. Empty without `since`."""
     return late_ids(scope, since=since, top=int(items[0].id)) if since and items else []
 

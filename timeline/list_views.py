@@ -5,7 +5,7 @@ from django.urls import reverse
 from accounts.access import member_page
 from accounts.models import User
 from relations.lists import own_list
-from timeline.late import arrivals, with_late
+from timeline.late import late_arrivals, with_late
 from timeline.lists import list_new_count, list_page
 from timeline.position import reading_state
 from timeline.senders import Scope
@@ -20,7 +20,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     listed, last_id, late = own_list(reader, list_id), position(request), position(request, "late")
     now = reading_state(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
-    arrived = arrivals(Scope(reader.pk, listed.id), page.items, since=late) if last_id is None else []
+    arrived = late_arrivals(Scope(reader.pk, listed.id), page.items, since=late) if last_id is None else []
     context = {
         "list": listed,
         "page": page,

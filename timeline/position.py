@@ -80,7 +80,7 @@ def forget_position(*, reader: User) -> None:
     fetch(FORGET, {"reader": reader.pk})
 
 
-def offer_of(reader: User, state: ReadingState) -> ResumeOffer | None:
+def resume_offer(reader: User, state: ReadingState) -> ResumeOffer | None:
     """The offer to continue where the last visit ended. None if less than a page lies in between."""
     if state.left_id is None:
         return None

@@ -17,7 +17,7 @@ from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
-from timeline.rules import HELD, is_active, original_shown, stream_belongs, stream_held, welcome
+from timeline.rules import HELD, is_active, original_shown, stream_belongs, stream_is_present, welcome
 from timeline.senders import HOME, Feed, Scope, statement
 
 # --- Streams ---------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
     """
 
 
-def _tagged(condition: str, count: str, order: str) -> str:
+def _tagged_entries(condition: str, count: str, order: str) -> str:
     """SQL for the first `count` public posts with a followed hashtag, each with its first hashtag by alphabet.
 
     A few posts of each hashtag show how far to read.
@@ -138,7 +138,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
     if not feed.tags:
         return reached
     return f"""
-    WITH said AS MATERIALIZED ({reached}), tagged AS MATERIALIZED ({_tagged(condition, count, order)})
+    WITH said AS MATERIALIZED ({reached}), tagged AS MATERIALIZED ({_tagged_entries(condition, count, order)})
     SELECT * FROM (
         SELECT said.id, said.sender_id, said.repost_of_id, NULL AS tag FROM said
         UNION ALL
@@ -156,7 +156,7 @@ def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
     return f"CASE WHEN {entry}.tag IS NULL THEN {shown} ELSE {welcome(f'{item}.sender_id', is_sender_active)} END"
 
 
-def _pulled(feed: Feed, held: str, condition: str) -> str:
+def _pulled_ctes(feed: Feed, held: str, condition: str) -> str:
     return f"""
     {feed.tags_cte()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
@@ -168,7 +168,7 @@ def _pulled(feed: Feed, held: str, condition: str) -> str:
 BELOW = "i.id < %(below)s"
 # Windows also hold entries that are hidden now, because no event tells when that changes.
 PULL_WINDOW = f"""
-    WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
+    WITH {_pulled_ctes(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """
@@ -180,7 +180,7 @@ def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
     """
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
-    WITH {_pulled(feed, stream, BELOW)},
+    WITH {_pulled_ctes(feed, stream, BELOW)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
     SELECT placed.id, placed.sender_id, {item}, {shown}, {COLUMNS}, {INBOX_FROM}{tag}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
@@ -189,14 +189,14 @@ def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
     """
 
 
-PULL_BODIES = statement(lambda feed: _pull_bodies(feed, stream_held(feed.wanted), "true"))
+PULL_BODIES = statement(lambda feed: _pull_bodies(feed, stream_is_present(feed.wanted), "true"))
 PULL_WINDOW_BODIES = _pull_bodies(HOME, stream_belongs(HOME.wanted), HELD)
 
 
 def _pull_below(feed: Feed) -> str:
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     return f"""
-    WITH {_pulled(feed, stream_held(feed.wanted), BELOW)}
+    WITH {_pulled_ctes(feed, stream_is_present(feed.wanted), BELOW)}
     SELECT pulled.id, pulled.repost_of_id, {shown} FROM pulled ORDER BY pulled.id DESC
     """
 
@@ -219,12 +219,12 @@ def _pull_above(feed: Feed) -> str:
                 SELECT entry.repost_of_id
                 FROM (SELECT id, 'followers' AS circle FROM senders) stream
                 CROSS JOIN LATERAL ({_scan("followers", "stream.id", ABOVE, "%(count)s")}) entry
-                WHERE {stream_held(feed.wanted)} LIMIT %(count)s
+                WHERE {stream_is_present(feed.wanted)} LIMIT %(count)s
             ) entry WHERE repost_of_id IS NULL LIMIT %(enough)s
         ) post
     ),
     {tags}heads AS MATERIALIZED (SELECT * FROM ({_heads(ABOVE)}) head WHERE NOT (SELECT are_enough FROM posts)),
-    pulled AS MATERIALIZED ({_entries(feed, "heads", stream_held(feed.wanted), ABOVE, "%(count)s")})
+    pulled AS MATERIALIZED ({_entries(feed, "heads", stream_is_present(feed.wanted), ABOVE, "%(count)s")})
     SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {shown}
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
     """
@@ -233,8 +233,8 @@ def _pull_above(feed: Feed) -> str:
 PULL_ABOVE = statement(_pull_above)
 
 
-def _around(feed: Feed) -> str:
-    held, from_it, below_it = stream_held(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
+def _around_query(feed: Feed) -> str:
+    held, from_it, below_it = stream_is_present(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
     return f"""
     WITH {feed.tags_cte()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(below_it)}),
@@ -248,7 +248,7 @@ def _around(feed: Feed) -> str:
     """
 
 
-AROUND = statement(_around)
+AROUND = statement(_around_query)
 """The entries around an id."""
 
 
@@ -257,7 +257,7 @@ def any_below(feed: Feed, head: str = "true") -> str:
     return f"""
     EXISTS (
         WITH senders AS ({feed.senders})
-        SELECT FROM ({_heads(BELOW)}) stream WHERE {head} AND {stream_held(feed.wanted)})
+        SELECT FROM ({_heads(BELOW)}) stream WHERE {head} AND {stream_is_present(feed.wanted)})
     """
 
 

@@ -17,7 +17,7 @@ See docs/decisions.md: Windows keep what may come back without an event.
 
 from collections.abc import Callable
 
-from items.visibility import for_mutuals, for_others, is_listed, is_no_reply, is_published, original_visible
+from items.visibility import for_mutuals, for_others, is_listed, is_not_reply, is_published, original_visible
 from relations.rules import (
     READER,
     follows,
@@ -39,7 +39,7 @@ def kind_conditions(reader: str = READER) -> dict[str, str]:
     """SQL conditions on `i` to be in any home. Each key names what its condition excludes."""
     return {
         "status": is_published("i"),
-        "reply": is_no_reply("i"),
+        "reply": is_not_reply("i"),
         "mentioned": is_listed("i"),
         "self": f"({for_others('i')} OR i.sender_id = {reader})",
     }
@@ -74,7 +74,7 @@ def belongs_among(senders: str) -> str:
     """
 
 
-def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
+def _presence_of_sender(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
     """SQL conditions on a sender for their items to be present now. Each key names what its condition excludes."""
     return {
         "inactive": is_active,
@@ -84,7 +84,7 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 def presence_conditions(reader: str = READER) -> dict[str, str]:
     """SQL conditions for `i` to be present now. Each key names what its condition excludes."""
-    return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
+    return _presence_of_sender("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
 def is_present(reader: str = READER) -> str:
@@ -139,7 +139,7 @@ def stream_belongs(wanted: Wanted) -> str:
     return f"(stream.id = {READER} OR {wanted(READER, 'stream.id')})"
 
 
-def stream_held(wanted: Wanted) -> str:
+def stream_is_present(wanted: Wanted) -> str:
     """SQL condition: the items of a `stream` belong to the reader and are present now."""
-    conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
+    conditions = _presence_of_sender("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_join_conditions(conditions)})"

@@ -13,7 +13,7 @@ CHECK_SECONDS = 2.0
 
 
 @task("timeline.sweep")
-@only_if_rows("timeline.sweep", f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
+@only_if_rows("timeline.sweep", f"{deliveries.due_query(Delivery)} UNION ALL {backfill.DUE}")
 def sweep() -> None:
     """Enqueue lost deliveries and backfills again."""
     deliveries.sweep(Delivery, fanout.fan_out)

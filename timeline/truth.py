@@ -54,7 +54,7 @@ def _verdict_columns(feed: Feed, belongs: str, original_shown: str, welcome: str
     return f"{columns}, {followed_tags_of_post('i.id')}, {welcome}" if feed.tags else columns
 
 
-def _describe(feed: Feed) -> str:
+def _describe_query(feed: Feed) -> str:
     verdict = _verdict_columns(
         feed, belongs(wanted=feed.wanted), original_shown("i"), welcome("i.sender_id", "s.is_active")
     )
@@ -64,7 +64,7 @@ def _describe(feed: Feed) -> str:
     """
 
 
-DESCRIBE = statement(_describe)
+DESCRIBE = statement(_describe_query)
 
 
 def _verify_ids(feed: Feed) -> str:
@@ -146,14 +146,14 @@ VERDICT, TAG_COLUMNS = 5, 2
 """Columns of `_verdict_columns`, and those about hashtags at its end, which only readers who follow hashtags have."""
 
 
-def described(row: Sequence[Any]) -> VerifiedItem:
+def parse_described(row: Sequence[Any]) -> VerifiedItem:
     """Parse a row of `DESCRIBE`."""
     return VerifiedItem.of(ItemRow.of(row), *row[WIDTH:])
 
 
 def fetch_items(scope: Scope, ids: Sequence[int]) -> dict[int, VerifiedItem]:
     """Those of the candidates that exist, with the originals of reposts, by id."""
-    rows = DESCRIBE.rows({"ids": id_array(ids)}, scope, described) if ids else []
+    rows = DESCRIBE.rows({"ids": id_array(ids)}, scope, parse_described) if ids else []
     return {row.item.said.id: row for row in rows}
 
 
@@ -297,7 +297,7 @@ class MissReason(models.TextChoices):
 
 
 @dataclass(slots=True)
-class Expected:
+class ExpectedPolicy:
     """The policy that this process saw last. Decides what a page tries first, never what it shows."""
 
     push_level: int = 0
@@ -316,7 +316,7 @@ class Expected:
         return self.push_level == 0 or reader.level < self.push_level
 
 
-expected = Expected()
+expected = ExpectedPolicy()
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ from items.tags.popular import active_tags
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
 from timeline.home import HomePage, home_page, new_count
-from timeline.late import arrivals, with_late
-from timeline.position import forget_position, offer_of, reading_state, save_position
+from timeline.late import late_arrivals, with_late
+from timeline.position import forget_position, reading_state, resume_offer, save_position
 from timeline.senders import Scope
 from timeline.welcome import PEOPLE, people_for
 from web.hashtags import canonical_tag
@@ -44,14 +44,14 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     first = last_id is None
     held = hydrate(state.held, reader) if first else []
     top = int(page.items[0].id) if page.items else None
-    arrived = arrivals(Scope.home_of(reader), page.items, since=late) if first else []
+    arrived = late_arrivals(Scope.home_of(reader), page.items, since=late) if first else []
     context = {
         "page": page,
         "cards": cards_of(request, page, arrived),
         "is_first": first,
         "since_id": top if first and top else "",
         "at": state.now,
-        "offer": offer_of(reader, state) if first else None,
+        "offer": resume_offer(reader, state) if first else None,
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "of": reverse("home"),
         "asks": reverse("news"),

@@ -195,7 +195,7 @@ class ActedOnAdmin(ActingAdmin):
         return super().has_view_permission(request) or super().has_change_permission(request)
 
 
-class Deciding:
+class DecidingMixin:
     """A mixin for parts of the admin in which moderators decide. The package of moderation sets both names."""
 
     decide_permission: ClassVar[str]
@@ -206,7 +206,7 @@ class Deciding:
         return request.user.has_perm(self.decide_permission)
 
 
-class ModeratedAdmin(Deciding, ActingAdmin):
+class ModeratedAdmin(DecidingMixin, ActingAdmin):
     """Rows that moderators can act on without a report."""
 
     change_form_template = "admin/moderated.html"

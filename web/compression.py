@@ -24,7 +24,7 @@ def takes_gzip(request: HttpRequest) -> bool:
     return TAKES_GZIP.search(request.headers.get("Accept-Encoding", "")) is not None
 
 
-def compressed(content: bytes) -> bytes:
+def gzip_padded(content: bytes) -> bytes:
     """The content as gzip.
 
     A file name of random length hides the exact length, from which listeners could guess secrets (BREACH).
@@ -49,7 +49,7 @@ class CompressionMiddleware:
             return response
         patch_vary_headers(response, ["Accept-Encoding"])
         if takes_gzip(request):
-            response.content = compressed(response.content)
+            response.content = gzip_padded(response.content)
             response.headers["Content-Encoding"] = "gzip"
             response.headers["Content-Length"] = str(len(response.content))
         return response

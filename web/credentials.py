@@ -7,7 +7,7 @@ enough.
 """
 
 
-class Scoped:
+class ScopedView:
     """What a view says about apps' tokens."""
 
     scopes: str | None = None
@@ -21,6 +21,6 @@ class Scoped:
 class BoundedCredential:
     """Base of credentials (`request.auth`) that open only some views."""
 
-    def check(self, request: Request, view: Scoped) -> None:
+    def check(self, request: Request, view: ScopedView) -> None:
         """Raise PermissionDenied for a view that it does not open."""
         raise NotImplementedError

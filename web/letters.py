@@ -103,14 +103,14 @@ def folded(text: str) -> str:
         return unicodedata.normalize("NFKC", text)
     text = _OPTIONAL.sub("", unicodedata.normalize("NFD", text).replace(_TATWEEL, ""))
     text = _STRESS.sub("", unicodedata.normalize("NFC", text)).translate(_SAME)
-    return _STROKED.sub(lambda letter: _base(letter[0]), text)
+    return _STROKED.sub(lambda letter: _without_stroke(letter[0]), text)
 
 
 _STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
 
 
 @lru_cache(4_096)
-def _base(letter: str) -> str:
+def _without_stroke(letter: str) -> str:
     """The Latin letter without its stroke, or the letter itself if it has none."""
     name, _, stroke = unicodedata.name(letter, "").partition(" WITH ")
     if not stroke:

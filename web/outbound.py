@@ -90,7 +90,7 @@ def get(url: str, *, types: Collection[str], member: int) -> OutboundResponse:
     until = time.monotonic() + SECONDS
     headers = {"Accept": ", ".join(filter(None, types)), "Accept-Encoding": "gzip"}
     for _hop in range(REDIRECTS + 1):
-        parsed = _checked(url)
+        parsed = _parse_checked(url)
         with (
             charge_budget(member=member, host=parsed.host or ""),
             _response("GET", parsed, headers, None, until) as response,
@@ -108,7 +108,7 @@ def get(url: str, *, types: Collection[str], member: int) -> OutboundResponse:
 def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> OutboundResponse:
     """Send a POST for a member. Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
-    parsed = _checked(url)
+    parsed = _parse_checked(url)
     with (
         charge_budget(member=member, host=parsed.host or ""),
         _response("POST", parsed, headers, body, until) as response,
@@ -149,7 +149,7 @@ def is_public(address: Address) -> bool:
     return address in UNICAST and address.is_global and address.sixtofour is None and address.teredo is None
 
 
-def _checked(url: str) -> Url:
+def _parse_checked(url: str) -> Url:
     """Parse an address for sending. Raises AddressRefusedError if it is not one of the web."""
     try:
         parsed = parse_url(url)
@@ -177,7 +177,7 @@ def _response(
     check_lane()
     with contextlib.ExitStack() as stack:
         try:
-            sock = stack.enter_context(_connected(url, until))
+            sock = stack.enter_context(_connect(url, until))
             stack.enter_context(_deadline(sock, until))
             if url.scheme == "https":
                 name = (url.host or "").strip("[]").rstrip(".")
@@ -215,11 +215,11 @@ def _certificates() -> ssl.SSLContext:
 
 
 # --- Addresses -------------------------------------------------------------------------------------------
-def _connected(url: Url, until: float) -> socket.socket:
+def _connect(url: Url, until: float) -> socket.socket:
     """Connect to one of a name's public addresses. Raises AddressRefusedError if it has none."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
-    found = [address for address in _resolved(name, port, until) if _is_allowed(address)][:ADDRESSES]
+    found = [address for address in _resolve_name(name, port, until) if _is_allowed(address)][:ADDRESSES]
     if not found:
         raise AddressRefusedError("no public address")
     for tried, address in enumerate(found, start=1):
@@ -235,7 +235,7 @@ def _is_allowed(address: Address) -> bool:
     return is_public(address) or (settings.OUTBOUND_TO_LOOPBACK and address.is_loopback)
 
 
-def _resolved(name: str, port: int, until: float) -> list[Address]:
+def _resolve_name(name: str, port: int, until: float) -> list[Address]:
     """The addresses of a name. The resolver has no deadline, so a thread waits for it."""
     answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
@@ -261,7 +261,7 @@ def _deadline(sock: socket.socket, until: float) -> Iterator[None]:
     """End a socket at the deadline. Its own timeout restarts with each byte."""
     sock.settimeout(_seconds_left(until))
     with sock.dup() as same:  # TLS takes the socket itself away
-        timer = threading.Timer(_seconds_left(until), _end, [same])
+        timer = threading.Timer(_seconds_left(until), _shut_down, [same])
         timer.daemon = True
         timer.start()
         try:
@@ -271,6 +271,6 @@ def _deadline(sock: socket.socket, until: float) -> Iterator[None]:
             timer.join()
 
 
-def _end(sock: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):  # the other side has ended it
         sock.shutdown(socket.SHUT_RDWR)

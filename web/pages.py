@@ -57,7 +57,7 @@ def is_prefetch(request: HttpRequest) -> bool:
     return request.headers.get("Sec-Purpose", "").startswith("prefetch")
 
 
-def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
+def ids_parameter(request: HttpRequest, name: str, most: int) -> list[int]:
     """The ids in a parameter, separated by commas, at most `most`. Raises ParameterError."""
     text = single_parameter(request.GET, name)
     named = text.split(",", most) if text else []
@@ -191,11 +191,13 @@ class RateMiddleware:
         """Refuse a caller who calls too often."""
         scope = self._scope(request)
         if scope:
-            call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
+            call = rates.CountedCall(
+                scope, rates.address(request), credential=rates.session_credential(request.COOKIES)
+            )
             if call.wait is not None and self._name(request) in ENTRANCES:
                 # Others' guesses have used up this address.
                 request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
-                call = rates.Call(scope, rates.address(request))
+                call = rates.CountedCall(scope, rates.address(request))
             if call.wait is not None:
                 with translation.override(translation.get_language_from_request(request)):
                     return too_many(request, call.wait, is_member=call.is_marked)
@@ -217,7 +219,7 @@ class RateMiddleware:
 
     @staticmethod
     def _prove(request: HttpRequest, user: int | None) -> float | None:
-        call: rates.Call | None = request.__dict__.pop("unproven", None)
+        call: rates.CountedCall | None = request.__dict__.pop("unproven", None)
         return call.prove(user) if call is not None else None
 
     @staticmethod

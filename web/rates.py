@@ -2,10 +2,10 @@
 
 A slot begins with its first call. At the edge of two slots up to twice the limit may pass.
 
-A request is counted (`Call`) before PostgreSQL says whose token or session it carries. A valid credential leaves a mark
-with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope `attempt`),
-which is taken back if it proves valid. So an address with bad tokens is refused without a query, and users with marks
-behind it go on.
+A request is counted (`CountedCall`) before PostgreSQL says whose token or session it carries. A valid credential leaves
+a mark with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope
+`attempt`), which is taken back if it proves valid. So an address with bad tokens is refused without a query, and users
+with marks behind it go on.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -26,7 +26,7 @@ from django.http import HttpRequest
 from runtime import metrics
 from runtime.rate_table import parse_rate
 from storage import keys
-from storage.connections import cache_breaker, client_of, pipelined, script
+from storage.connections import cache_breaker, client_of, pipelined, register_script
 
 PLAIN_LENGTH = 64
 GUARDED = frozenset(
@@ -75,9 +75,9 @@ local function count(key, most, period, cost)
     return {math.max(left, 1), calls, left}
 end
 """
-COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
+COUNT = register_script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
 # Counts in the counters KEYS up to the first that refuses, and returns the milliseconds to wait. ARGV: each one's rate.
-COUNT_IN_TURN = script(f"""{_COUNT}
+COUNT_IN_TURN = register_script(f"""{_COUNT}
 for place, key in ipairs(KEYS) do
     local wait = count(key, ARGV[2 * place - 1], ARGV[2 * place], 1)[1]
     if wait > 0 then return wait end
@@ -85,25 +85,25 @@ end
 return 0
 """)
 # A later slot may have fewer calls. A negative counter would let too many pass.
-GIVE_BACK = script("""
+GIVE_BACK = register_script("""
 local counted = tonumber(redis.call('GET', KEYS[1]) or 0)
 return counted > 0 and redis.call('DECRBY', KEYS[1], math.min(counted, tonumber(ARGV[1])))
 """)
 # Counts for the user in the mark KEYS[1], in the counter with the prefix ARGV[2], else an attempt, KEYS[2].
-COUNT_CREDENTIAL = script(f"""{_COUNT}
+COUNT_CREDENTIAL = register_script(f"""{_COUNT}
 local user = redis.call('GETEX', KEYS[1], 'PX', ARGV[1])
 if user then return {{user, count(ARGV[2] .. user, ARGV[3], ARGV[4], 1)}} end
 return {{'', count(KEYS[2], ARGV[5], ARGV[6], 1)}}
 """)
 # Writes the mark KEYS[1], takes back the attempt KEYS[2], and counts the call for the user, KEYS[3].
-VOUCH = script(f"""{_COUNT}
+VOUCH = register_script(f"""{_COUNT}
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.call('DECR', KEYS[2]) end
 return count(KEYS[3], ARGV[3], ARGV[4], 1)
 """)
 
 
-class OwnSlots:
+class ProcessSlots:
     """The counters of this process. If they are too many, drops those that end first."""
 
     def __init__(self, size: int = OWN_SLOTS) -> None:
@@ -142,7 +142,7 @@ class OwnSlots:
             self._slots.clear()
 
 
-own = OwnSlots()
+own = ProcessSlots()
 
 
 class Slot(NamedTuple):
@@ -154,7 +154,7 @@ class Slot(NamedTuple):
     """When the slot ends, in seconds since 1970."""
 
 
-class Counted(NamedTuple):
+class CountResult(NamedTuple):
     """The result of counting a call. Has no slot without the cache server."""
 
     wait: float | None = None
@@ -162,7 +162,7 @@ class Counted(NamedTuple):
     slot: Slot | None = None
 
     @classmethod
-    def of(cls, scope: str, answer: Sequence[Any]) -> "Counted":
+    def of(cls, scope: str, answer: Sequence[Any]) -> "CountResult":
         """Parse a script's reply."""
         wait, calls, left = map(int, answer)
         most, _seconds = limit(scope)
@@ -193,7 +193,7 @@ def hit_in_turn(callers: Sequence[tuple[str, str]]) -> float | None:
 
     None if it may pass, else the seconds to wait. Those behind the one that refused do not count the call.
     """
-    names = [_counter(scope, who) for scope, who in callers]
+    names = [_counter_key(scope, who) for scope, who in callers]
     limits = [number for scope, _ in callers for number in _limit_ms(scope)]
     wait = _execute("EVALSHA", COUNT_IN_TURN, len(names), *names, *limits)
     if wait is None:
@@ -208,23 +208,23 @@ def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
 
-def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
+def _count_each(scope: str, costs: Mapping[str, int]) -> list[CountResult]:
     calls, period = _limit_ms(scope)
-    counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, period, cost) for who, cost in costs.items()]
+    counting = [("EVALSHA", COUNT, 1, _counter_key(scope, who), calls, period, cost) for who, cost in costs.items()]
     answers = _execute_all(counting)
     if answers is None:
-        return [Counted(_hit_process(scope, who, cost)) for who, cost in costs.items()]
-    return [Counted.of(scope, answer) for answer in answers]
+        return [CountResult(_hit_process(scope, who, cost)) for who, cost in costs.items()]
+    return [CountResult.of(scope, answer) for answer in answers]
 
 
 def refund_each(scope: str, costs: Mapping[str, int]) -> None:
     """Take back counted calls that were refused for another reason."""
-    if _execute_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()]) is None:
+    if _execute_all([("EVALSHA", GIVE_BACK, 1, _counter_key(scope, who), cost) for who, cost in costs.items()]) is None:
         for who, cost in costs.items():
-            own.refund(_counter(scope, who), cost)
+            own.refund(_counter_key(scope, who), cost)
 
 
-class Call:
+class CountedCall:
     """One request, counted before it is answered. `wait`: None if it may go on, else the seconds to wait.
 
     `credential`: the token or session, which only PostgreSQL can check. `user`: the id, if proven without a query (a
@@ -266,12 +266,12 @@ class Call:
             return None
         self.slots.clear()  # another caller's
         if user is None:  # the credential was marked, but has ended since
-            _execute("DEL", _mark(self._credential))
+            _execute("DEL", _mark_key(self._credential))
             return self._count(ATTEMPT, self._address)
-        names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
+        names = _mark_key(self._credential), _counter_key(ATTEMPT, self._address), _counter_key(self._scope, str(user))
         rest = MARK_SECONDS * 1000, user, *_limit_ms(self._scope), int(marked is None)
         answer = _execute("EVALSHA", VOUCH, len(names), *names, *rest)
-        return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
+        return self._noted(CountResult.of(self._scope, answer)) if answer is not None else None
 
     def count_as_attempt(self) -> float | None:
         """Count an attempt of the address instead of the user's call. None if the call may go on, else the seconds to
@@ -292,7 +292,7 @@ class Call:
         return self._count(self._scope, self._address) if self._credential and self._is_counted else None
 
     def _count_credential(self) -> float | None:
-        names = _mark(self._credential), _counter(ATTEMPT, self._address)
+        names = _mark_key(self._credential), _counter_key(ATTEMPT, self._address)
         rest = MARK_SECONDS * 1000, keys.rate(self._scope, ""), *_limit_ms(self._scope), *_limit_ms(ATTEMPT)
         found = _execute("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
         if found is None:
@@ -300,12 +300,12 @@ class Call:
             return None
         user, answer = found
         self._marked = int(user) if user else None
-        return self._noted(Counted.of(self._scope if user else ATTEMPT, answer))
+        return self._noted(CountResult.of(self._scope if user else ATTEMPT, answer))
 
     def _count(self, scope: str, who: str) -> float | None:
         return self._noted(_count_each(scope, {who: 1})[0])
 
-    def _noted(self, counted: Counted) -> float | None:
+    def _noted(self, counted: CountResult) -> float | None:
         if counted.slot is not None:
             self.slots.append(counted.slot)
         return counted.wait
@@ -323,11 +323,11 @@ class ClaimingAuthenticator:
 
 def mark_credential(credential: str, user: int) -> None:
     """Mark a credential that was just issued."""
-    _execute("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
+    _execute("SET", _mark_key(credential), user, "PX", MARK_SECONDS * 1000)
 
 
 def token_credential(token: str) -> str:
-    """A token as the credential of a `Call`."""
+    """A token as the credential of a `CountedCall`."""
     return f"token {token}"
 
 
@@ -343,7 +343,7 @@ def _limit_ms(scope: str) -> tuple[int, int]:
 
 
 def _hit_process(scope: str, who: str, cost: int = 1) -> float | None:
-    return own.count(_counter(scope, who), *limit(scope), cost) if scope in GUARDED else None
+    return own.count(_counter_key(scope, who), *limit(scope), cost) if scope in GUARDED else None
 
 
 def _execute(*command: Any) -> Any:
@@ -365,11 +365,11 @@ def _execute_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
         return None
 
 
-def _counter(scope: str, who: str) -> str:
+def _counter_key(scope: str, who: str) -> str:
     return keys.rate(scope, who if len(who) <= PLAIN_LENGTH and who.isascii() else _digest(who))
 
 
-def _mark(credential: str) -> str:
+def _mark_key(credential: str) -> str:
     return keys.credential(_digest(credential))
 
 

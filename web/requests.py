@@ -37,7 +37,7 @@ class RequestMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer a request, and record the answer."""
         began = time.perf_counter()
-        about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
+        about = logs.valid_or_new_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
         response = self.get_response(request)
         response.headers[logs.HEADER] = about

@@ -36,10 +36,10 @@ from rest_framework.views import APIView
 from rest_framework.views import exception_handler as default_exception_handler
 
 from storage.breaker import UnavailableError
-from storage.postgresql import waited_for_lock
+from storage.postgresql import is_lock_timeout
 from web import rates, uploads
-from web.credentials import BoundedCredential, Scoped
-from web.rates import Call
+from web.credentials import BoundedCredential, ScopedView
+from web.rates import CountedCall
 from web.refusals import RefusalError
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
 
@@ -78,7 +78,7 @@ class LockedError(OutageError):
 
 def outage_of(error: Exception) -> OutageError:
     """Log one of `OUTAGES`. Returns the answer to it."""
-    if waited_for_lock(error):
+    if is_lock_timeout(error):
         logger.error(
             "a request was answered 503, because it waited for a lock in PostgreSQL. `doctor` says who has it: %s",
             error,
@@ -242,7 +242,7 @@ def body(request: Request, serializer: type[StrictSerializer], **options: Any) -
     return fields
 
 
-def invalid(error: DjangoValidationError) -> serializers.ValidationError:
+def to_validation_error(error: DjangoValidationError) -> serializers.ValidationError:
     """Turn a validation error of an action into an answer 400."""
     return serializers.ValidationError(serializers.as_serializer_error(error))
 
@@ -380,9 +380,9 @@ def to_api_exception(exc: Exception) -> Exception:
     """An exception as DRF's, if it has an answer."""
     match exc:
         case RefusalError():
-            return _refused(exc)
+            return _refusal_exception(exc)
         case DjangoValidationError():
-            return invalid(exc)
+            return to_validation_error(exc)
         case ObjectDoesNotExist():
             return exceptions.NotFound()
         case ParameterError():
@@ -396,7 +396,7 @@ def to_api_exception(exc: Exception) -> Exception:
     return exc
 
 
-def _refused(error: RefusalError) -> exceptions.APIException:
+def _refusal_exception(error: RefusalError) -> exceptions.APIException:
     if error.wait is not None:
         return exceptions.Throttled(error.wait)
     if error.status == HTTPStatus.NOT_FOUND:
@@ -406,7 +406,7 @@ def _refused(error: RefusalError) -> exceptions.APIException:
     return answer
 
 
-def spend(scope: str, who: str, cost: int = 1) -> None:
+def count_call(scope: str, who: str, cost: int = 1) -> None:
     """Count a call whose cost depends on the body. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
     if wait is not None:
@@ -419,7 +419,7 @@ def scope_of(view_rates: Mapping[str, str], method: str) -> str:
     return named or ("read" if method in SAFE_METHODS else "write")
 
 
-class ApiView(Scoped, APIView):
+class ApiView(ScopedView, APIView):
     """Base of the API's views. Counts every request first (web.rates.Call), and checks it before asking who the caller
     is.
     """
@@ -481,7 +481,7 @@ class ApiView(Scoped, APIView):
         """The media types that a method accepts."""
         return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)
 
-    def _counted(self, request: Request, method: str) -> Call:
+    def _counted(self, request: Request, method: str) -> CountedCall:
         scope, address = scope_of(self.rates, method), rates.address(request._request)
         for authenticator in request.authenticators or ():
             credential, user = "", None
@@ -490,8 +490,8 @@ class ApiView(Scoped, APIView):
             elif isinstance(authenticator, rates.ClaimingAuthenticator):
                 credential, user = authenticator.claim(request._request)
             if credential or user is not None:
-                return Call(scope, address, credential=credential, user=user)
-        return Call(scope, address)
+                return CountedCall(scope, address, credential=credential, user=user)
+        return CountedCall(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
         """Find the caller, and count the call for them.

@@ -31,14 +31,14 @@ class PayloadTooLargeError(exceptions.APIException):
         super().__init__(f"The body may have at most {allowed} bytes.")
 
 
-def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError("a key is repeated")
     return fields
 
 
-def _constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -87,8 +87,8 @@ def parse_json(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(
             data.decode(),
-            object_pairs_hook=_fields,
-            parse_constant=_constant,
+            object_pairs_hook=_unique_fields,
+            parse_constant=_refuse_constant,
             parse_float=numbers.real,
             parse_int=numbers.whole,
         )

@@ -34,12 +34,12 @@ Limit = Callable[[], int]
 View = TypeVar("View", bound=Callable[..., Any])
 
 
-def one_medium() -> int:
+def one_medium_bytes() -> int:
     """A picture or a video, with its fields."""
     return int(max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
 
 
-def some_media() -> int:
+def some_media_bytes() -> int:
     """`FILES_AT_ONCE` pictures or a video, with their fields."""
     return int(max(settings.MEDIA_IMAGE_BYTES * FILES_AT_ONCE, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
 
@@ -68,7 +68,7 @@ def most_bytes(path: str, method: str, most: int = 0) -> tuple[int, int]:
     return limits[method]() if method in limits else 0, min(getattr(view, "body_bytes", most), most)
 
 
-def folder() -> Path:
+def upload_folder() -> Path:
     """The folder for uploads. Raises OSError."""
     path: Path = settings.MEDIA_INCOMING
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripte
     """An uploaded file on disk, deleted when closed. The path does not contain the sender's name."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
-        file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
+        file = tempfile.NamedTemporaryFile(suffix=".upload", dir=upload_folder())  # noqa: SIM115 (it is the object)
         self.path = str(file.name)
         super().__init__(file, (name or "")[-100:], content_type, 0, charset)
 
@@ -140,7 +140,7 @@ class FileHandler(FileUploadHandler):
         self.upload_interrupted()
 
 
-def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
+def spool(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
     """Write at most `size` bytes of a body. Returns how many came."""
     came = 0
     while came < size:

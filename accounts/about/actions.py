@@ -13,7 +13,7 @@ from accounts.about.site import RULES, site_copy
 
 
 @transaction.atomic
-def change(**fields: Any) -> SiteSettings:
+def change_settings(**fields: Any) -> SiteSettings:
     """Write these columns of the one row. Raises ValidationError by field."""
     row = SiteSettings.objects.select_for_update().filter(pk=1).first() or SiteSettings()
     for name, value in fields.items():

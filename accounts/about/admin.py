@@ -23,7 +23,7 @@ from media.actions import MediaError
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from web.admin import QuickListAdmin, confirmation_page, is_writing
-from web.uploads import one_medium
+from web.uploads import one_medium_bytes
 
 PREVIEW = "_preview"
 """Name of the preview button. A POST with it shows a preview and saves nothing."""
@@ -88,7 +88,7 @@ class SiteAdmin(OwnersAdmin):
     """The one row. The first save creates it."""
 
     form = SiteForm
-    takes_files = {"POST": one_medium}
+    takes_files = {"POST": one_medium_bytes}
     # Django's two fields have no labels, and their calendar styles itself inline.
     formfield_overrides = {
         models.DateTimeField: {
@@ -152,7 +152,7 @@ class SiteAdmin(OwnersAdmin):
     def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
         """Write only edited columns: counts change meanwhile."""
         columns = {field.name for field in SiteSettings._meta.concrete_fields}
-        actions.change(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
+        actions.change_settings(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
         file = form.cleaned_data["new_logo"]
         if file is None and not form.cleaned_data["remove_logo"]:
             return

@@ -29,7 +29,7 @@ def parse(text: str) -> Colour:
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
-def mixed(first: str, second: str, share: float) -> str:
+def mix(first: str, second: str, share: float) -> str:
     """Mix two colours. `share`: how much of the second, from 0 to 1."""
     parts = zip(parse(first), parse(second), strict=True)
     return "#" + "".join(f"{round(one + (other - one) * share):02x}" for one, other in parts)
@@ -49,11 +49,11 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def check(accent: str) -> None:
+def check_accent(accent: str) -> None:
     """Raise ValidationError unless the colour is valid and readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
-    ratio = _worst(accent, (*LIGHT_GROUNDS, light_highlight(accent)))
+    ratio = _lowest_contrast(accent, (*LIGHT_GROUNDS, light_highlight(accent)))
     if ratio < READABLE:
         words = _("Too light to read: the contrast is %(ratio).1f and must be at least 4.5. Choose a darker color.")
         raise ValidationError(words % {"ratio": int(ratio * 10) / 10}, code="contrast")
@@ -61,25 +61,26 @@ def check(accent: str) -> None:
 
 def light_highlight(accent: str) -> str:
     """Highlight background in the light theme."""
-    return mixed(accent, WHITE, 0.9)
+    return mix(accent, WHITE, 0.9)
 
 
-def _worst(colour: str, grounds: Sequence[str]) -> float:
+def _lowest_contrast(colour: str, grounds: Sequence[str]) -> float:
     return min(contrast(colour, ground) for ground in grounds)
 
 
 @lru_cache(100)
 def accent_stylesheet(accent: str) -> str:
     """The accent's stylesheet. Raises ValidationError."""
-    check(accent)
-    dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
+    check_accent(accent)
+    dark_soft = mix(accent, DARK_GROUNDS[0], 0.75)
     dark = next(
         colour
-        for colour in (mixed(accent, WHITE, step / 20) for step in range(21))
-        if _worst(colour, (*DARK_GROUNDS, dark_soft)) >= READABLE and _worst(colour, DARK_GROUNDS) >= DARK_CONTRAST
+        for colour in (mix(accent, WHITE, step / 20) for step in range(21))
+        if _lowest_contrast(colour, (*DARK_GROUNDS, dark_soft)) >= READABLE
+        and _lowest_contrast(colour, DARK_GROUNDS) >= DARK_CONTRAST
     )
-    light_theme = _rules(accent, mixed(accent, BLACK, 0.2), light_highlight(accent), WHITE)
-    dark_theme = _rules(dark, mixed(dark, WHITE, 0.35), dark_soft, mixed(accent, BLACK, 0.8))
+    light_theme = _accent_variables(accent, mix(accent, BLACK, 0.2), light_highlight(accent), WHITE)
+    dark_theme = _accent_variables(dark, mix(dark, WHITE, 0.35), dark_soft, mix(accent, BLACK, 0.8))
     return (
         f':root,html[data-theme="light"]{{{light_theme}}}'
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark_theme}}}}}'
@@ -87,5 +88,5 @@ def accent_stylesheet(accent: str) -> str:
     )
 
 
-def _rules(accent: str, strong: str, soft: str, on: str) -> str:
+def _accent_variables(accent: str, strong: str, soft: str, on: str) -> str:
     return f"--accent:{accent};--accent-strong:{strong};--accent-soft:{soft};--on-accent:{on}"

@@ -46,7 +46,7 @@ def icon_url(facts: Mapping[str, Any] | None, name: str) -> str:
 
 
 @lru_cache(2 * len(ICONS))
-def drawn_icon(file_name: str, name: str) -> bytes:
+def render_icon(file_name: str, name: str) -> bytes:
     """An uploaded logo's icon as PNG. Raises FileNotFoundError and StoreError."""
     from PIL import Image  # pages do without
 
@@ -76,4 +76,4 @@ def set_logo(*, file: IO[bytes] | None) -> None:
             actions.delete_media(list(MediaFile.objects.select_for_update().filter(pk=int(row.logo["id"]))))
         if medium is not None:
             MediaFile.objects.filter(pk=medium.pk).update(use=Use.AVATAR)
-        about.change(logo=msgspec.to_builtins(facts_of_row(medium)) if medium else None)
+        about.change_settings(logo=msgspec.to_builtins(facts_of_row(medium)) if medium else None)

@@ -90,7 +90,7 @@ class SiteSettings(models.Model):
         blank=True,
         default="",
         db_default="",
-        validators=[colours.check],
+        validators=[colours.check_accent],
         help_text=_("For buttons and links, for example #2457c5. Leave empty for the default color."),
     )
     language = models.CharField(

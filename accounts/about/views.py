@@ -6,7 +6,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.about import announcing, colours
-from accounts.about.logo import ICONS, drawn_icon
+from accounts.about.logo import ICONS, render_icon
 from accounts.about.site import current
 from accounts.models import User
 from media.files import CACHING, StoreError
@@ -59,7 +59,7 @@ def icon(request: HttpRequest, logo_id: int, name: str) -> HttpResponse:
     if facts is None or facts["id"] != str(logo_id) or name not in ICONS:
         raise Http404
     try:
-        drawn = drawn_icon(f"{facts['name']}.{facts['ext']}", name)
+        drawn = render_icon(f"{facts['name']}.{facts['ext']}", name)
     except (FileNotFoundError, StoreError):
         raise Http404 from None
     return HttpResponse(drawn, content_type="image/png", headers={"Cache-Control": CACHING})

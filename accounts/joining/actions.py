@@ -71,7 +71,7 @@ def join(candidate: SignUpInput, *, invite: str = "") -> User | None:
 
 def check_sign_up(candidate: SignUpInput, *, invite: str = "") -> None:
     """Raise what `join` would, but create nothing."""
-    _check(candidate, asks_reason=not _may_join_now(invite))
+    _validated_user(candidate, asks_reason=not _may_join_now(invite))
 
 
 def _may_join_now(invite: str) -> bool:
@@ -79,21 +79,21 @@ def _may_join_now(invite: str) -> bool:
     if mode == SignUp.CLOSED:
         raise ClosedError
     if mode == SignUp.INVITE and not invite:
-        raise _not_invited(_("You need an invitation to sign up. Ask a member for one."))
-    if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
+        raise _invite_error(_("You need an invitation to sign up. Ask a member for one."))
+    if mode == SignUp.OPEN or (invite and invitations.is_valid(invite)):
         return True
     if mode == SignUp.INVITE:
-        raise _not_invited(_("This invitation is used up, expired or revoked. Ask for a new one."))
+        raise _invite_error(_("This invitation is used up, expired or revoked. Ask for a new one."))
     return False
 
 
 def _create_account(candidate: SignUpInput, code: str, *, must: bool) -> User:
     """Create an account and record the invitation that it used. `must`: raise ValidationError without a valid one."""
-    user = _new(candidate)
+    user = _build_user(candidate)
     with transaction.atomic():
         invitation = invitations.use(code) if code else None
         if must and invitation is None:  # another used it up since `is_good`
-            raise _not_invited(_("This invitation is used up, expired or revoked. Ask for a new one."))
+            raise _invite_error(_("This invitation is used up, expired or revoked. Ask for a new one."))
         _insert(user, candidate.email)
         if invitation is not None:
             Invited.objects.create(user=user, invitation=invitation)
@@ -102,7 +102,7 @@ def _create_account(candidate: SignUpInput, code: str, *, must: bool) -> User:
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
     """Create an account in any mode, for an admin: its name may speak for the site. Raises ValidationError."""
-    return _insert(_new(SignUpInput(username, password, display_name), is_by_admin=True))
+    return _insert(_build_user(SignUpInput(username, password, display_name), is_by_admin=True))
 
 
 @transaction.atomic
@@ -120,9 +120,9 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
 
 def apply(candidate: SignUpInput) -> Application:
     """Ask an admin for an account. Raises ValidationError by field."""
-    user = _new(candidate, asks_reason=True)
+    user = _build_user(candidate, asks_reason=True)
     with transaction.atomic():
-        _claim(user.username)
+        _lock_name(user.username)
         return Application.objects.create(
             username=user.username,
             display_name=user.display_name,
@@ -146,13 +146,13 @@ def admit(application: Application) -> User:
     return _insert(user, application.email)
 
 
-def _new(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
-    user = _check(candidate, is_by_admin=is_by_admin, asks_reason=asks_reason)
+def _build_user(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
+    user = _validated_user(candidate, is_by_admin=is_by_admin, asks_reason=asks_reason)
     user.password = passwords.hashed(candidate.password)  # last, because it costs most
     return user
 
 
-def _check(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
+def _validated_user(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
@@ -209,7 +209,7 @@ def _check_reason(reason: str) -> None:
 def _insert(user: User, email: str = "") -> User:
     try:
         with transaction.atomic():
-            _claim(user.username)
+            _lock_name(user.username)
             user.save(force_insert=True)
             if email:
                 addresses.add(user=user, address=email)
@@ -220,7 +220,7 @@ def _insert(user: User, email: str = "") -> User:
     return user
 
 
-def _claim(username: str) -> None:
+def _lock_name(username: str) -> None:
     """Lock the name and its look-alikes. Raises ValidationError if taken."""
     with connection.cursor() as cursor:  # one lock for all look-alikes
         key = skeleton(username.lower().replace("i", "I"))
@@ -242,7 +242,7 @@ def _name_taken() -> ValidationError:
     return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
 
 
-def _not_invited(words: str) -> ValidationError:
+def _invite_error(words: str) -> ValidationError:
     return ValidationError({"invite": ValidationError(words, code="invite")})
 
 
@@ -250,20 +250,20 @@ def count_attempt(address: str, *, code: str = "") -> float | None:
     """Count a sign-up attempt. Returns None, or seconds to wait."""
     callers = [("signup", address), ("signup_day", address), ("signup_network", rates.network(address))]
     wait = rates.hit_in_turn(callers)
-    return count_code(address, code) if wait is None else wait
+    return count_code_attempt(address, code) if wait is None else wait
 
 
-def count_code(address: str, code: str) -> float | None:
+def count_code_attempt(address: str, code: str) -> float | None:
     """Count an attempt with an invitation code, unless the code is empty or valid. Returns None, or seconds to wait."""
     if not code:
         return None
     wait = rates.hit("invite", address)
-    if wait is None and invitations.is_good(code):
+    if wait is None and invitations.is_valid(code):
         rates.refund_each("invite", {address: 1})
     return wait
 
 
-def unavailable(usernames: Collection[str]) -> dict[str, str]:
+def unavailable_names(usernames: Collection[str]) -> dict[str, str]:
     """Names that no new user can take, with the error code."""
     lower = {name: name.lower() for name in usernames}
     looks = {name: skeleton(name) for name in usernames}

@@ -21,7 +21,7 @@ def token() -> str:
     return _signer.sign("first")
 
 
-def is_good(token: str) -> bool:
+def is_valid(token: str) -> bool:
     """Whether the token is ours and fresh."""
     try:
         _signer.unsign(token, max_age=LIFE)

@@ -40,7 +40,7 @@ def is_trusted(user: User) -> bool:
 
 
 @transaction.atomic
-def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
+def create(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
     """Make an invitation, and send it to `address`. `days` None: no end. Raises PermissionDenied, ValidationError."""
     if not may_invite(user):
         raise PermissionDenied
@@ -114,7 +114,7 @@ def find(code: str) -> Invitation | None:
     return row if row is not None and row.is_good and row.made_by.is_active and may_invite(row.made_by) else None
 
 
-def is_good(code: str) -> bool:
+def is_valid(code: str) -> bool:
     """Whether the code works."""
     return find(code) is not None
 

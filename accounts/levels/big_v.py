@@ -26,7 +26,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
     user = User.objects.locked().get(pk=user.pk)
     if not user.is_active:
         raise NotActiveError
-    return _make(user, by=by, origin=_origin(by))
+    return _promote(user, by=by, origin=_origin(by))
 
 
 @transaction.atomic
@@ -36,7 +36,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
     if not user.is_big_v:
         return False
     User.objects.filter(pk=user.pk).update(is_auto_big_v=False)
-    if not _any(big_v_demotion_requested.send(sender=User, user=user)):
+    if not _any_response(big_v_demotion_requested.send(sender=User, user=user)):
         return False
     _record_change(user, BigVChange.Kind.DEMOTION, by=by, origin=_origin(by))
     return True
@@ -69,7 +69,7 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
 def _upgrade(user_id: int) -> bool:
     """Make one user big-V. It checks the threshold again under the lock: an admin may have acted."""
     user = _users_to_upgrade().locked().filter(pk=user_id).first()
-    return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
+    return user is not None and _promote(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def _users_to_upgrade() -> Any:
@@ -78,14 +78,14 @@ def _users_to_upgrade() -> Any:
     )
 
 
-def _make(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
+def _promote(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
     was_big_v, was_auto = user.is_big_v, user.is_auto_big_v
     if not was_big_v:
         User.objects.filter(pk=user.pk).update(is_big_v=True, is_auto_big_v=True, promotion=Draw())
         user.refresh_from_db(fields=["is_big_v", "is_auto_big_v", "promotion"])
     elif not was_auto:
         User.objects.filter(pk=user.pk).update(is_auto_big_v=True)
-    is_taken_back = _any(big_v_made.send(sender=User, user=user))
+    is_taken_back = _any_response(big_v_made.send(sender=User, user=user))
     if not was_big_v:
         _record_change(user, BigVChange.Kind.MADE, by=by, origin=origin)
     elif is_taken_back:
@@ -95,7 +95,7 @@ def _make(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
     return not (was_big_v and was_auto) or is_taken_back
 
 
-def _any(answers: Sequence[tuple[Any, Any]]) -> bool:
+def _any_response(answers: Sequence[tuple[Any, Any]]) -> bool:
     return any(answer for _, answer in answers)
 
 

@@ -74,7 +74,7 @@ def has_inbox(user: str = "u", inbox_from: str = INBOX_FROM) -> str:
 CURRENT = f"SELECT {PUSH_LEVEL}, {INBOX_FROM}, {GENERATION}"
 
 
-def _drawn(inbox_from: str) -> str:
+def _new_generation_sql(inbox_from: str) -> str:
     return f"""
     generation = feedsite_draw(), drawn_on = feedsite_timeline(),
     timeline = CASE WHEN {inbox_from} = 0 THEN feedsite_timeline() END
@@ -83,14 +83,14 @@ def _drawn(inbox_from: str) -> str:
 
 WANTED = ("coalesce(%(push_level)s::int, push_level)", "coalesce(%(inbox_from)s::int, inbox_from)")
 CHANGE = f"""
-    UPDATE accounts_policy SET push_level = {WANTED[0]}, inbox_from = {WANTED[1]}, {_drawn(WANTED[1])}
+    UPDATE accounts_policy SET push_level = {WANTED[0]}, inbox_from = {WANTED[1]}, {_new_generation_sql(WANTED[1])}
     WHERE (push_level, inbox_from) <> ({WANTED[0]}, {WANTED[1]}) RETURNING id
 """
-RENEW = f"UPDATE accounts_policy SET {_drawn('inbox_from')}"
+RENEW = f"UPDATE accounts_policy SET {_new_generation_sql('inbox_from')}"
 FOLLOW_TIMELINE = f"""
     INSERT INTO accounts_policy AS p (id, push_level, inbox_from, timeline)
     VALUES (1, %(push_level)s, %(inbox_from)s, CASE WHEN %(inbox_from)s::int = 0 THEN feedsite_timeline() END)
-    ON CONFLICT (id) DO UPDATE SET {_drawn("p.inbox_from")}
+    ON CONFLICT (id) DO UPDATE SET {_new_generation_sql("p.inbox_from")}
     WHERE p.drawn_on IS DISTINCT FROM feedsite_timeline() RETURNING p.id
 """
 
@@ -101,7 +101,7 @@ NOT_FOLLOWED = """
 """
 
 
-class Current(NamedTuple):
+class CurrentPolicy(NamedTuple):
     """The current policy."""
 
     push_level: int
@@ -112,28 +112,28 @@ class Current(NamedTuple):
     """None between a failover and `renew_after_failover`: no window is valid."""
 
 
-class Configured(NamedTuple):
+class InitialPolicy(NamedTuple):
     """The policy of a new site."""
 
     push_level: int
     inbox_from: int
 
 
-def allowed(within: range) -> str:
+def range_words(within: range) -> str:
     """The range, in words."""
     return f"a whole number from {within[0]} to {within[-1]}"
 
 
-def current() -> Current:
+def current() -> CurrentPolicy:
     """Read the policy."""
-    return Current(*fetch(CURRENT)[0])
+    return CurrentPolicy(*fetch(CURRENT)[0])
 
 
 def change(*, push_level: int | None = None, inbox_from: int | None = None) -> bool:
     """Change the policy; None: no change. False if nothing changed. Raises ValueError."""
     for name, value, within in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
         if value is not None and value not in within:
-            raise ValueError(f"{name} is {value}; it must be {allowed(within)}")
+            raise ValueError(f"{name} is {value}; it must be {range_words(within)}")
     return bool(fetch(CHANGE, {"push_level": push_level, "inbox_from": inbox_from}))
 
 
@@ -144,9 +144,9 @@ def renew_generation() -> None:
 
 def renew_after_failover() -> bool:
     """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did."""
-    return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
+    return bool(fetch(FOLLOW_TIMELINE, initial_policy()._asdict()))
 
 
-def configured() -> Configured:
+def initial_policy() -> InitialPolicy:
     """The policy of a new site, from settings."""
-    return Configured(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)
+    return InitialPolicy(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.template.loader import get_template
 from django.utils import timezone
 
-from accounts.mail.letters import plain, template_of
+from accounts.mail.letters import single_line, template_of
 from accounts.mail.models import ADDRESS_LENGTH, Letter, LetterState
 from accounts.mail.sending import send_due
 
@@ -31,7 +31,7 @@ def send(
         address=to,
         user_id=user_id,
         language=language,
-        context={name: plain(value) for name, value in context.items()},
+        context={name: single_line(value) for name, value in context.items()},
         expires_at=timezone.now() + life,
     )
     send_due.delay_on_commit()

@@ -34,7 +34,7 @@ def template_of(kind: str) -> str:
     return f"mail/{kind}.txt"
 
 
-def plain(value: Any) -> Any:
+def single_line(value: Any) -> Any:
     """A value as one line without control characters."""
     if not isinstance(value, str):
         return value
@@ -47,7 +47,7 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
         facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
         # Plain text needs no escaping. The HTML template escapes.
         said = render_to_string(
-            template_of(letter.kind), {name: _raw(each) for name, each in (facts | letter.context).items()}
+            template_of(letter.kind), {name: _unescaped(each) for name, each in (facts | letter.context).items()}
         )
         subject, _newline, text = said.strip().partition("\n")
         paragraphs = [" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.strip()]
@@ -63,7 +63,7 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
             },
         )
     message = EmailMultiAlternatives(
-        plain(subject),
+        single_line(subject),
         "\n\n".join(paragraphs) + "\n",
         _sender(),
         [letter.address],
@@ -75,10 +75,10 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
 
 def _sender() -> str:
     name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
-    return formataddr((name or plain(accounts.about.site.current().name), address))
+    return formataddr((name or single_line(accounts.about.site.current().name), address))
 
 
-def _raw(value: Any) -> Any:
+def _unescaped(value: Any) -> Any:
     return SafeString(value) if isinstance(value, str) else value
 
 

@@ -63,7 +63,7 @@ WAITING = """
     FROM mail_letter WHERE state = 'waiting'
 """
 UNREACHED = (OSError, SoftTimeLimitExceeded)
-"""Errors of the server. smtplib's are all OSErrors, and `_try` handles those of a letter."""
+"""Errors of the server. smtplib's are all OSErrors, and `_send_one` handles those of a letter."""
 
 
 @task("mail.send", soft_time_limit=SECONDS)
@@ -72,7 +72,7 @@ def send_due() -> int:
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
         return 0
     try:
-        sent, may_wait = _send_all()
+        sent, may_wait = _send_batch()
     finally:
         cache.delete(keys.mail_turn())
     if may_wait:  # let other tasks run first; the turn is free for the worker that takes this one
@@ -80,7 +80,7 @@ def send_due() -> int:
     return sent
 
 
-def _send_all() -> tuple[int, bool]:
+def _send_batch() -> tuple[int, bool]:
     sent = 0
     connection: Any = None
     try:
@@ -90,7 +90,7 @@ def _send_all() -> tuple[int, bool]:
                 return sent, False
             connection = connection or mail.get_connection()
             try:
-                sent += _try(letter_id, connection)
+                sent += _send_one(letter_id, connection)
             except UNREACHED as error:
                 cache.set(keys.mail_pause(), 1, PAUSE_SECONDS)
                 _record_error(letter_id, error)
@@ -120,7 +120,7 @@ def _claim() -> int | None:
     return None
 
 
-def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
+def _send_one(letter_id: int, connection: BaseEmailBackend) -> bool:
     """Send a letter. False if the server refused it or another process sends it. Raises `UNREACHED`."""
     try:
         with transaction.atomic():

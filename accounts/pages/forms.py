@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
-from accounts.locale import place_name
+from accounts.locale import zone_city
 from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
@@ -257,7 +257,7 @@ class DeleteForm(forms.Form):
         return username
 
 
-def zones() -> list[Any]:
+def zone_choices() -> list[Any]:
     """Time zones by continent, with UTC offsets."""
     now = timezone.now()
     areas: dict[str, list[tuple[str, str]]] = {}
@@ -265,7 +265,7 @@ def zones() -> list[Any]:
         area, _slash, place = name.partition("/")
         if area in AREAS and place:
             offset = now.astimezone(ZoneInfo(name)).strftime("%z")
-            areas.setdefault(area, []).append((name, f"{place_name(name)} ({offset[:3]}:{offset[3:]})"))
+            areas.setdefault(area, []).append((name, f"{zone_city(name)} ({offset[:3]}:{offset[3:]})"))
     return [(AREAS[area], places) for area, places in areas.items()]
 
 
@@ -300,14 +300,14 @@ class PreferencesForm(forms.Form):
         assert isinstance(time_zone, forms.ChoiceField)  # noqa: S101
         language.choices = [as_browser, *settings.LANGUAGES]
         chosen = self.initial.get("time_zone")
-        listed = zones()
+        listed = zone_choices()
         # A chosen zone that is not listed stays.
         known = {name for _area, places in listed for name, _label in places}
         other = [(chosen, chosen)] if chosen and chosen not in known else []
         time_zone.choices = [as_browser, ("UTC", "UTC"), *[pair for pair in other if pair[0] != "UTC"], *listed]
 
 
-def _picture(use: Use) -> forms.FileInput:
+def _picture_input(use: Use) -> forms.FileInput:
     width, height = CROPPED[use]
     return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}", "hx-preserve": True})
 
@@ -338,13 +338,13 @@ class ProfileForm(forms.Form):
     avatar = forms.FileField(
         label=_("Profile picture"),
         required=False,
-        widget=_picture(Use.AVATAR),
+        widget=_picture_input(Use.AVATAR),
     )
     remove_avatar = forms.BooleanField(label=_("Remove profile picture"), required=False)
     banner = forms.FileField(
         label=_("Banner"),
         required=False,
-        widget=_picture(Use.BANNER),
+        widget=_picture_input(Use.BANNER),
     )
     remove_banner = forms.BooleanField(label=_("Remove banner"), required=False)
 
@@ -355,10 +355,10 @@ class ProfileForm(forms.Form):
         super().__init__(data, files, initial=initial)
         for number in self.numbers:
             self.fields[f"label_{number}"] = forms.CharField(
-                label=_("Label"), required=False, max_length=LABEL_LENGTH, widget=_pair(_("Label"))
+                label=_("Label"), required=False, max_length=LABEL_LENGTH, widget=_pair_input(_("Label"))
             )
             self.fields[f"text_{number}"] = forms.CharField(
-                label=_("Content"), required=False, max_length=TEXT_LENGTH, widget=_pair(_("Content"))
+                label=_("Content"), required=False, max_length=TEXT_LENGTH, widget=_pair_input(_("Content"))
             )
 
     @property
@@ -372,5 +372,5 @@ class ProfileForm(forms.Form):
         return [(self.cleaned_data[label.name], self.cleaned_data[text.name]) for label, text in self.pairs]
 
 
-def _pair(words: Any) -> forms.TextInput:
+def _pair_input(words: Any) -> forms.TextInput:
     return forms.TextInput(attrs={"placeholder": words, "autocomplete": "off", "dir": "auto"})

@@ -36,7 +36,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
     if request.method == "POST":
         return _join(request, form)
-    wait = joining.count_code(rates.address(request), code)
+    wait = joining.count_code_attempt(rates.address(request), code)
     return _show_sign_up(request, form, code) if wait is None else too_many(request, wait)
 
 
@@ -62,7 +62,7 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
     return _show_sign_up(request, form, form["invite"].value() or "")
 
 
-def _focus(form: SignUpForm) -> None:
+def _focus_first_error(form: SignUpForm) -> None:
     for name in [name for name in form.fields if name in form.errors][:1]:
         for field in form.fields.values():
             field.widget.attrs.pop("autofocus", None)
@@ -74,12 +74,12 @@ def _log_in_new_member(request: PageRequest, user: User, candidate: joining.Sign
     if candidate.email:
         messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
     response = redirect_next(request, "welcome")
-    guard.remember(response, user)
+    guard.set_device_cookie(response, user)
     return response
 
 
 def _show_sign_up(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
-    _focus(form)
+    _focus_first_error(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
     context = {
@@ -105,7 +105,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
     """Create the first superuser by link."""
-    if not (first_admin.is_good(token) and first_admin.is_missing()):
+    if not (first_admin.is_valid(token) and first_admin.is_missing()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)
     if form.is_valid():
@@ -122,9 +122,9 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             login(request, user)
             messages.success(request, _("You're the admin now. Start by telling people about your site."))
             response = redirect("admin:about_sitesettings_changelist")
-            guard.remember(response, user)
+            guard.set_device_cookie(response, user)
             return response
-    _focus(form)
+    _focus_first_error(form)
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
@@ -141,7 +141,7 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
         if wait is not None:
             return too_many(request, wait)
         try:
-            row = invitations.make(user=reader, address=address, **form.cleaned_data)
+            row = invitations.create(user=reader, address=address, **form.cleaned_data)
         except ValidationError as error:
             form.add_error(None, error)
         else:

@@ -33,7 +33,7 @@ APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 @limited("password")
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
     """Ask for password and second factor, then send a waiting POST."""
-    has_factor = second_factors.is_set(reader)
+    has_factor = second_factors.has_factor(reader)
     is_answer = request.method == "POST" and "act" not in request.GET
     form = ProofForm(request.POST if is_answer else None, asks_code=has_factor)
     if form.is_valid():
@@ -126,7 +126,7 @@ def email(request: PageRequest, reader: User) -> HttpResponse:
                 request, _("We sent you an email. Open its link or enter its code to confirm your address.")
             )
             return redirect("settings-email")
-    return _email(request, reader, form, AddressCodeForm())
+    return _show_email(request, reader, form, AddressCodeForm())
 
 
 @never_cache
@@ -143,7 +143,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
         else:
             messages.success(request, _("Your email address is confirmed."))
             return redirect("settings-email")
-    return _email(request, reader, AddressForm(), form)
+    return _show_email(request, reader, AddressForm(), form)
 
 
 @member_act
@@ -169,7 +169,7 @@ def email_remove(request: PageRequest, reader: User) -> HttpResponse:
     return redirect("settings-email")
 
 
-def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressCodeForm) -> HttpResponse:
+def _show_email(request: PageRequest, reader: User, form: AddressForm, code: AddressCodeForm) -> HttpResponse:
     context = {
         "form": form,
         "code": code,
@@ -209,7 +209,7 @@ def end_device(request: PageRequest, reader: User) -> HttpResponse:
 @member_page
 def factors(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's second factors."""
-    rows = second_factors.rows_of(reader)
+    rows = second_factors.authenticators_of(reader)
     context = {
         "app": next((row for row in rows if row.type == Type.TOTP), None),
         "passkeys": [row for row in rows if row.type == Type.WEBAUTHN],

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import addresses
 from accounts.models import User
 from accounts.pages.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
-from accounts.proofs import EndedError
+from accounts.proofs import LoginEndedError
 from accounts.signing_in import guard, recovery, second_factors, sign_in
 from web import rates
 from web.pages import (
@@ -91,7 +91,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
 @require_POST
 def passkey_options(request: PageRequest) -> HttpResponse:
     """A challenge for a passkey."""
-    wait = guard.attempt_passkey(request)
+    wait = guard.count_passkey_attempt(request)
     if wait is not None:
         return too_many(request, wait)
     return JsonResponse(second_factors.passkey_options(user=sign_in.remembered_user(request), session=request.session))
@@ -102,7 +102,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
 @require_POST
 def log_in_passkey(request: PageRequest) -> HttpResponse:
     """Sign in by passkey, which is both factors."""
-    wait = guard.attempt_passkey(request)
+    wait = guard.count_passkey_attempt(request)
     if wait is not None:
         return too_many(request, wait)
     try:
@@ -131,11 +131,11 @@ def parse_passkey_answer(text: str) -> Any:
 def _start_session(request: PageRequest, user: User) -> HttpResponseRedirect:
     try:
         sign_in.start_session(request, user)
-    except EndedError:
+    except LoginEndedError:
         messages.error(request, WRONG_LOGIN)
         return redirect(_with_next(request, "login"))
     response = redirect_next(request, "home")
-    guard.remember(response, user)
+    guard.set_device_cookie(response, user)
     return response
 
 

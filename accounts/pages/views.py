@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts import actions
 from accounts.access import member_act, member_form
-from accounts.avatars import TINTS, avatar_svg, banner, letter_of
+from accounts.avatars import TINTS, avatar_svg, banner_svg, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
 from accounts.locale import browser_language, set_language_cookie
@@ -45,7 +45,7 @@ from web.pages import (
     uncounted,
     uses_shortcuts,
 )
-from web.uploads import some_media, takes_files
+from web.uploads import some_media_bytes, takes_files
 
 
 class LogoutView(DjangoLogoutView):
@@ -71,15 +71,15 @@ def language(request: PageRequest) -> HttpResponse:
     """Switch the language. Without a CSRF token, so that all strangers get the same page."""
     if isinstance(request.user, User):
         return _member_language(request)
-    return _chosen_language(request)
+    return _set_language(request)
 
 
 @csrf_protect
 def _member_language(request: PageRequest) -> HttpResponse:
-    return _chosen_language(request)
+    return _set_language(request)
 
 
-def _chosen_language(request: PageRequest) -> HttpResponse:
+def _set_language(request: PageRequest) -> HttpResponse:
     chosen = request.POST.get("language", "")
     if chosen not in dict(django_settings.LANGUAGES):
         raise BadRequest("language is none of this site's")
@@ -91,7 +91,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 
 
 @member_form
-@takes_files(some_media)
+@takes_files(some_media_bytes)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """The profile, the first page of the settings."""
     form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
@@ -149,7 +149,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
         set_shortcuts_cookie(response, has_keys=form.cleaned_data["keys"])
         set_language_cookie(response, chosen)
         return response
-    return _settings(request, "accounts/preferences.html", form)
+    return _show_settings(request, "accounts/preferences.html", form)
 
 
 @sensitive_post_parameters("current", "new")
@@ -169,9 +169,9 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed. You're logged out on all other devices."))
             response = redirect("settings-password")
-            guard.remember(response, user)
+            guard.set_device_cookie(response, user)
             return response
-    return _settings(request, "accounts/password.html", form)
+    return _show_settings(request, "accounts/password.html", form)
 
 
 @member_act
@@ -181,7 +181,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     update_session_auth_hash(request, user)
     messages.success(request, _("You're logged out on all other devices."))
     response = redirect("settings-devices")
-    guard.remember(response, user)
+    guard.set_device_cookie(response, user)
     return response
 
 
@@ -215,7 +215,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
             rotate_token(request)
             messages.success(request, _("Your account is deleted."))
             return redirect("login")
-    return _settings(request, "accounts/delete.html", form)
+    return _show_settings(request, "accounts/delete.html", form)
 
 
 @uncounted
@@ -233,7 +233,7 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
 def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
     if number >= len(TINTS):
         raise Http404
-    return _svg_response(banner(number))
+    return _svg_response(banner_svg(number))
 
 
 def _svg_response(picture: str) -> HttpResponse:
@@ -245,7 +245,7 @@ def _svg_response(picture: str) -> HttpResponse:
     return response
 
 
-def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResponse:
+def _show_settings(request: PageRequest, template: str, form: forms.Form) -> HttpResponse:
     return show(request, template, {"form": form}, status=INVALID if form.errors else 200)
 
 

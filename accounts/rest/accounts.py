@@ -33,7 +33,7 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    spend,
+    count_call,
 )
 from web.times import Time
 
@@ -205,7 +205,7 @@ class MeView(ApiView):
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
         preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by", "takes_requests")}
         if address:
-            spend("password", str(user.pk))
+            count_call("password", str(user.pk))
             step_up.check_password(request, user, password=password, field="current_password", code=code)
         with transaction.atomic():
             if address:
@@ -221,7 +221,7 @@ class FaceView(ApiView):
     """The caller's avatar or banner."""
 
     rates = {"PUT": "upload"}
-    takes_files = {"PUT": uploads.one_medium}
+    takes_files = {"PUT": uploads.one_medium_bytes}
     parser_classes = [FilesParser]
     use: Use
 
@@ -341,7 +341,7 @@ class ExportView(ApiView):
         fields, user = body(request, Proof), authenticated_user(request)
         password, code = fields["password"], fields.get("code", "")
         step_up.check_password(request, user, password=password, field="password", code=code)
-        spend("export", str(user.pk))
+        count_call("export", str(user.pk))
         return archive_response(user)
 
 
@@ -350,5 +350,5 @@ def _keep_signed_in(request: Request, user: User) -> HttpResponse:
     response = HttpResponse(status=204)
     if not request.auth:
         update_session_auth_hash(request._request, user)
-        guard.remember(response, user)
+        guard.set_device_cookie(response, user)
     return response

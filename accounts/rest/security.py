@@ -11,11 +11,11 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from accounts import actions
-from accounts.proofs import EndedError
+from accounts.proofs import LoginEndedError
 from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
 from accounts.signing_in.tokens import TokenAuthentication, token_id_of
 from web import rates
-from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
+from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, count_call
 
 
 class Token(msgspec.Struct):
@@ -70,17 +70,17 @@ class TokenView(ApiView):
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
             token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
-        except (sign_in.LoginRefusedError, EndedError) as error:
+        except (sign_in.LoginRefusedError, LoginEndedError) as error:
             is_waiting = isinstance(error, sign_in.ApplicationPendingError)
             words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
             raise serializers.ValidationError({"non_field_errors": [words]}) from error
         except sign_in.CODE_ERRORS as error:
-            raise step_up.code_refused(error) from error
+            raise step_up.code_error(error) from error
         rates.mark_credential(rates.token_credential(token), user.pk)
         if not guard.known_device(caller, user):
             sign_in.send_notice(caller, user)
         response = FeedResponse(Token(token))
-        guard.remember(response, user)
+        guard.set_device_cookie(response, user)
         return response
 
     @extend_schema(operation_id="log_out", responses={204: None})
@@ -100,6 +100,6 @@ class PasswordResetView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Request a letter with a link to set a password. The answer does not tell whether the account exists."""
         fields = body(request, WantedReset)
-        spend("reset", rates.address(request._request))
+        count_call("reset", rates.address(request._request))
         recovery.request_reset(asked=fields["username_or_email"], language="")
         return FeedResponse(Accepted("A letter is on its way, if there is such an account."), status=202)

@@ -23,14 +23,14 @@ NAME_LENGTH = 254
 """Characters of a name or address that count."""
 
 
-def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
+def count_login_attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
     """Count a sign-in attempt by this name. Returns None, or seconds to wait.
 
     `typed`: name or address, counted per network address so as not to show that the two belong together.
     """
     name, where = _canonical(username), rates.address(request)
     callers = [("login", f"{where} {_canonical(typed) or name}"), ("login_address", where), ("login_name", name)]
-    device, standing = _device(request, name)
+    device, standing = _cookie_device(request, name)
     if device:
         user = User.objects.active().named(name).first()
         if user is not None and constant_time_compare(standing, user.get_session_auth_hash()):
@@ -39,23 +39,23 @@ def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | 
     return rates.hit_in_turn(callers)
 
 
-def attempt_code(request: HttpRequest, user: User) -> float | None:
+def count_code_attempt(request: HttpRequest, user: User) -> float | None:
     """Count an attempt at a second factor. Returns None, or seconds to wait."""
     return rates.hit("login_code", f"{user.pk} {known_device(request, user)}")
 
 
-def attempt_passkey(request: HttpRequest) -> float | None:
+def count_passkey_attempt(request: HttpRequest) -> float | None:
     """Count an attempt by passkey. Returns None, or seconds to wait."""
     return rates.hit("login_address", rates.address(request))
 
 
 def known_device(request: HttpRequest, user: User) -> str:
     """This browser's name, if its cookie is valid for the user, or ""."""
-    device, standing = _device(request, _canonical(user.username))
+    device, standing = _cookie_device(request, _canonical(user.username))
     return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
 
-def remember(response: HttpResponseBase, user: User) -> None:
+def set_device_cookie(response: HttpResponseBase, user: User) -> None:
     """Give the browser a cookie, which names no user."""
     response.set_cookie(
         COOKIE,
@@ -67,7 +67,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
     )
 
 
-def _device(request: HttpRequest, name: str) -> tuple[str, str]:
+def _cookie_device(request: HttpRequest, name: str) -> tuple[str, str]:
     """The device and session hash in the browser's cookie. Both are "" unless the cookie is for this username."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)

@@ -132,7 +132,7 @@ def _is_current_session(row: Session, user: User) -> bool:
 def tokens(user: User) -> list[SignedInDevice]:
     """The user's API tokens, newest first."""
     rows = _valid_tokens(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
-    return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
+    return [_token_device(row) for row in rows[: settings.TOKEN_CAP]]
 
 
 def _valid_tokens(user: User) -> QuerySet[Any]:
@@ -140,7 +140,7 @@ def _valid_tokens(user: User) -> QuerySet[Any]:
     return tokens
 
 
-def _of_token(row: Any) -> SignedInDevice:
+def _token_device(row: Any) -> SignedInDevice:
     origin: TokenOrigin | None = getattr(row, "origin", None)
     agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
     return SignedInDevice(

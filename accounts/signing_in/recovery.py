@@ -32,7 +32,7 @@ class SpentResetError(Exception):
     """The link is invalid or used."""
 
 
-class Tokens(PasswordResetTokenGenerator):
+class ResetTokens(PasswordResetTokenGenerator):
     """Django's tokens that also end with the sessions."""
 
     key_salt = "accounts.recovery"
@@ -41,7 +41,7 @@ class Tokens(PasswordResetTokenGenerator):
         return f"{super()._make_hash_value(user, timestamp)}{user.session_epoch}"
 
 
-tokens = Tokens()
+tokens = ResetTokens()
 
 
 @transaction.atomic
@@ -57,13 +57,13 @@ def process_reset_requests() -> int:
     """Send the letters of waiting requests, one for each. Beat starts it too, because tasks can get lost."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0
-    while met < AT_ONCE and _work_off_one():
+    while met < AT_ONCE and _process_one():
         met += 1
     return met
 
 
 @transaction.atomic
-def _work_off_one() -> bool:
+def _process_one() -> bool:
     request = ResetRequest.objects.select_for_update(skip_locked=True).order_by("pk").first()
     if request is None:
         return False
@@ -74,7 +74,7 @@ def _work_off_one() -> bool:
             kind="reset",
             to=address,
             language=user.language or request.language,
-            context={"name": user.username, "link": link(user)},
+            context={"name": user.username, "link": reset_link(user)},
             user_id=user.pk,
             life=timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT),
         )
@@ -90,7 +90,7 @@ def account_of(name_or_address: str) -> User | None:
     return User.objects.active().named(text.lstrip("@")).first()
 
 
-def link(user: User) -> str:
+def reset_link(user: User) -> str:
     """The address to set a password."""
     return (
         f"{settings.SITE_URL}{reverse('password-reset-link', args=[int_to_base36(user.pk), tokens.make_token(user)])}"

@@ -57,17 +57,17 @@ class PasskeyCapError(Exception):
     """The user has `PASSKEYS` passkeys."""
 
 
-def is_set(user: User) -> bool:
+def has_factor(user: User) -> bool:
     """Whether the user has a second factor."""
     return bool(Authenticator.objects.filter(user=user, type__in=FACTORS).exists())
 
 
 def has_passkey(user: User) -> bool:
     """Whether the user has a passkey."""
-    return any(row.type == Type.WEBAUTHN for row in rows_of(user))
+    return any(row.type == Type.WEBAUTHN for row in authenticators_of(user))
 
 
-def rows_of(user: User) -> list[Authenticator]:
+def authenticators_of(user: User) -> list[Authenticator]:
     """The user's factors and recovery codes, oldest first."""
     return list(Authenticator.objects.filter(user=user).order_by("pk"))
 
@@ -75,7 +75,7 @@ def rows_of(user: User) -> list[Authenticator]:
 @transaction.atomic
 def use_code(*, user: User, code: str) -> None:
     """Use up a code. Raises SecondFactorRefusedError."""
-    code = _plain(code)
+    code = _normalized_code(code)
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
     if not code or not any(_accepts_code(row, code) for row in rows):
@@ -87,10 +87,10 @@ def _accepts_code(row: Authenticator, code: str) -> bool:
     field = SECRETS[row.type]
     try:
         if row.type == Type.RECOVERY_CODES:
-            number = next((each for each, one in _unused(row).items() if constant_time_compare(one, code)), None)
+            number = next((each for each, one in _unused_codes(row).items() if constant_time_compare(one, code)), None)
             mark = None if number is None else ("used_mask", row.data["used_mask"] | 1 << number)
         else:
-            step = _step(sealing.unseal(row.data[field]), code, after=row.data.get("last_step", 0))
+            step = _time_step(sealing.unseal(row.data[field]), code, after=row.data.get("last_step", 0))
             mark = None if step is None else ("last_step", step)
     except sealing.SealError as error:
         logger.error("second factor %s of user %s cannot be checked: %s", row.pk, row.user_id, error)
@@ -103,12 +103,12 @@ def _accepts_code(row: Authenticator, code: str) -> bool:
     return True
 
 
-def _plain(code: str) -> str:
+def _normalized_code(code: str) -> str:
     """A code without spaces and dashes."""
     return "".join(sign for sign in code if sign.isalnum())[:CODE_LENGTH]
 
 
-def _step(secret: str, code: str, *, after: int) -> int | None:
+def _time_step(secret: str, code: str, *, after: int) -> int | None:
     """The code's time step, if valid and later than `after`. A clock may be half a minute off."""
     app = pyotp.TOTP(secret)
     now = int(time.time()) // app.interval
@@ -116,7 +116,7 @@ def _step(secret: str, code: str, *, after: int) -> int | None:
     return next((step for step in steps if constant_time_compare(app.generate_otp(step), code)), None)
 
 
-def _unused(row: Authenticator) -> dict[int, str]:
+def _unused_codes(row: Authenticator) -> dict[int, str]:
     """Unused recovery codes by number, computed as allauth did, which wrote the first rows. Raises SealError."""
     made, codes = hmac.new(sealing.unseal(row.data["seed"]).encode(), digestmod="sha1"), {}
     for number in range(RECOVERY_CODES):
@@ -142,7 +142,7 @@ def app_address(user: User, secret: str) -> str:
 def set_up_app(*, user: User, secret: str, code: str) -> None:
     """Accept an app after its first code. Raises SecondFactorRefusedError, EndedError."""
     proofs.lock_if_valid(user)
-    step = _step(secret, _plain(code), after=0)
+    step = _time_step(secret, _normalized_code(code), after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise SecondFactorRefusedError
     data = {SECRETS[Type.TOTP]: sealing.seal(secret), "last_step": step}
@@ -241,7 +241,7 @@ def remove(*, user: User, row_id: int) -> bool:
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
         return False
-    if not is_set(user):
+    if not has_factor(user):
         Authenticator.objects.filter(user=user).delete()
     addresses.send_notice(user, "factor_removed")
     return True
@@ -251,7 +251,7 @@ def recovery_codes(user: User) -> list[str]:
     """Unused recovery codes. Empty if the secret key was lost."""
     row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
     try:
-        return list(_unused(row).values()) if row is not None else []
+        return list(_unused_codes(row).values()) if row is not None else []
     except sealing.SealError as error:
         logger.error("recovery codes of user %s cannot be read: %s", user.pk, error)
         return []
@@ -261,7 +261,7 @@ def recovery_codes(user: User) -> list[str]:
 def renew_recovery_codes(*, user: User) -> None:
     """Replace the recovery codes. Raises SecondFactorRefusedError, EndedError."""
     proofs.lock_if_valid(user)
-    if not is_set(user):
+    if not has_factor(user):
         raise SecondFactorRefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     _add_recovery_codes(user)
@@ -269,7 +269,7 @@ def renew_recovery_codes(*, user: User) -> None:
 
 
 @transaction.atomic
-def forget(*, user: User) -> bool:
+def remove_all(*, user: User) -> bool:
     """Remove all factors, for an admin. False without any."""
     User.objects.locked().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user).delete()

@@ -87,7 +87,7 @@ class SessionStore(DatabaseStore):
         """Write the row and drop the copy."""
         super().save(must_create)
         self.generation = None
-        _forget(self.session_key)
+        _delete_copy(self.session_key)
 
     def renew_hash(self, session_hash: str) -> None:
         """Replace the hash of an earlier secret key. The session's key stays, because parallel requests have it.
@@ -97,7 +97,7 @@ class SessionStore(DatabaseStore):
         self._session_cache[auth.HASH_SESSION_KEY] = session_hash
         row = Session.objects.filter(session_key=self.session_key, session_data=self._text)
         row.update(session_data=self.encode(self._session_cache))
-        _forget(self.session_key)
+        _delete_copy(self.session_key)
 
     def delete(self, session_key: str | None = None) -> None:
         """Delete row and copy."""
@@ -108,7 +108,7 @@ class SessionStore(DatabaseStore):
             gone, _ = Session.objects.filter(session_key=key).delete()
             if not gone and self._owner:  # a failover may lose the row but not the copy
                 User.objects.filter(pk=self._owner).update(session_generation=Draw())
-        _forget(key)
+        _delete_copy(key)
 
     def _read(self) -> dict[str, Any]:
         """Read the session's data from PostgreSQL. Without a row the session loses its key, as in Django."""
@@ -148,7 +148,7 @@ def _cached_copy(key: str | None) -> tuple[int, str] | None:
     return (int(generation), text) if float(expires) > time.time() else None
 
 
-def _forget(key: str | None) -> None:
+def _delete_copy(key: str | None) -> None:
     if key:
         cache.delete(keys.session(_digest(key)))
 
@@ -173,7 +173,7 @@ class Backend(ModelBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """The user, if active."""
-        rows = fetch(_user_by_id(), [int(user_id)])
+        rows = fetch(_user_query(), [int(user_id)])
         user = User.from_db(DEFAULT_DB_ALIAS, _user_columns(), rows[0]) if rows else None
         return user if user is not None and self.user_can_authenticate(user) else None
 
@@ -184,7 +184,7 @@ def _user_columns() -> list[str]:
 
 
 @lru_cache(1)
-def _user_by_id() -> str:
+def _user_query() -> str:
     columns = ", ".join(f'"{field.column}"' for field in User._meta.concrete_fields)
     return f'SELECT {columns} FROM "accounts_user" WHERE "id" = %s'
 
@@ -201,17 +201,17 @@ class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
 def user_of(request: HttpRequest) -> Any:
     """The session's user, or AnonymousUser if it has ended."""
     session: Any = request.session
-    user = _named(session)
+    user = _session_user(session)
     if user is not None and session.generation not in (None, user.session_generation):
         session.read_again()
-        user = _named(session)
+        user = _session_user(session)
     if user is not None and not _is_valid(session, user):
         session.flush()
         user = None
     return user or AnonymousUser()
 
 
-def _named(session: SessionStore) -> User | None:
+def _session_user(session: SessionStore) -> User | None:
     if session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
     return Backend().get_user(session[auth.SESSION_KEY])

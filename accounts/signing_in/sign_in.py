@@ -62,7 +62,7 @@ CODE_ERRORS = (TooManyAttemptsError, CodeNeededError, WrongCodeError)
 def verify_login(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
     """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
-    wait = guard.attempt(request, username, typed=name)
+    wait = guard.count_login_attempt(request, username, typed=name)
     if wait is not None:
         raise TooManyAttemptsError(wait)
     if not password:
@@ -73,7 +73,7 @@ def verify_login(request: HttpRequest, *, name: str, password: str, code: str = 
         raise ApplicationPendingError if applications.is_waiting(username, password) else LoginRefusedError
     if match.is_old:
         _renew_hash(user, password)
-    if second_factors.is_set(user):
+    if second_factors.has_factor(user):
         if not code:
             raise CodeNeededError(user)
         check_code(request, user=user, code=code)
@@ -99,7 +99,7 @@ def username_of(name: str) -> str:
 
 def check_code(request: HttpRequest, *, user: User, code: str) -> None:
     """Use up a code. Raises WaitError, WrongCodeError."""
-    wait = guard.attempt_code(request, user)
+    wait = guard.count_code_attempt(request, user)
     if wait is not None:
         raise TooManyAttemptsError(wait)
     try:
@@ -130,7 +130,7 @@ def remembered_user(request: HttpRequest) -> User | None:
 
 # --- Afterwards ------------------------------------------------------------------------------------------
 def start_session(request: HttpRequest, user: User) -> None:
-    """Start a session. The caller then calls `guard.remember`. Raises EndedError.
+    """Start a session. The caller then calls `guard.set_device_cookie`. Raises EndedError.
 
     The session names the password and epoch that were proven, so what changes them later ends it.
     """

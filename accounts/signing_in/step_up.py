@@ -74,7 +74,7 @@ def proof_required_with_factor(view: Page[P]) -> Page[P]:
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        may = is_proven(request) or not second_factors.is_set(reader)
+        may = is_proven(request) or not second_factors.has_factor(reader)
         return view(request, reader, *args, **kwargs) if may else _redirect_to_confirm(request)
 
     return guard
@@ -88,8 +88,8 @@ def check_proof(request: Request, user: User) -> None:
     """
     if _is_by_session(request):
         if not is_proven(request._request):
-            raise _denied()
-    elif second_factors.is_set(user):
+            raise _proof_needed()
+    elif second_factors.has_factor(user):
         said = "This account has a second factor: send the password and a code by POST."
         raise PermissionDenied({"detail": said, "code": "code_needed"})
 
@@ -98,23 +98,23 @@ def check_password(request: Request, user: User, *, password: str, field: str, c
     """Require the password, and a code or a recent proof if there is a second factor.
 
     The password comes first, so that guesses use up no codes. Raises ValidationError, PermissionDenied, and what
-    `code_refused` makes.
+    `code_error` makes.
     """
     check_own_password(user=user, password=password, field=field)
     is_by_session = _is_by_session(request)
-    if (is_by_session and is_proven(request._request)) or not second_factors.is_set(user):
+    if (is_by_session and is_proven(request._request)) or not second_factors.has_factor(user):
         return
     if not code and is_by_session:
-        raise _denied()
+        raise _proof_needed()
     try:
         if not code:
             raise sign_in.CodeNeededError(user)
         sign_in.check_code(request._request, user=user, code=code)
     except sign_in.CODE_ERRORS as error:
-        raise code_refused(error) from error
+        raise code_error(error) from error
 
 
-def code_refused(error: Exception) -> APIException:
+def code_error(error: Exception) -> APIException:
     """An API error for one of `sign_in.CODE_ERRORS`."""
     if isinstance(error, sign_in.TooManyAttemptsError):
         return Throttled(error.seconds)
@@ -129,7 +129,7 @@ def _is_by_session(request: Request) -> bool:
     return isinstance(request.successful_authenticator, SessionAuthentication)
 
 
-def _denied() -> PermissionDenied:
+def _proof_needed() -> PermissionDenied:
     return PermissionDenied({"detail": f"Prove who you are at {reverse('confirm-identity')}.", "code": "proof_needed"})
 
 

@@ -25,7 +25,7 @@ NOTED = timedelta(hours=1)
 
 
 @cache
-def _by_digest() -> str:
+def _token_query() -> str:
     return f"""
         SELECT t.id, t.application_id, t.scope, t.updated < now() - %(noted)s, {user_columns("u")}
         FROM oauth2_provider_accesstoken t LEFT JOIN accounts_user u ON u.id = t.user_id
@@ -46,7 +46,7 @@ class ValidToken(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ValidToken":
-        """A token from a row of `_by_digest`."""
+        """A token from a row of `_token_query`."""
         token_id, app_id, scopes, is_due, *columns = row
         return cls(token_id, app_id, scopes, is_due, user_or_none(columns))
 
@@ -56,9 +56,9 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def find(text: str) -> ValidToken | None:
+def find_token(text: str) -> ValidToken | None:
     """The unexpired token, unless its user is inactive."""
-    rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=ValidToken.of)
+    rows = fetch(_token_query(), {"digest": digest_of(text), "noted": NOTED}, into=ValidToken.of)
     return rows[0] if rows else None
 
 
@@ -79,7 +79,7 @@ class TokenAuthentication(RestTokenAuthentication, rates.ClaimingAuthenticator):
 
     def authenticate_credentials(self, key: str) -> tuple[User, int]:
         """The user and the token's id. Raises AuthenticationFailed."""
-        token = find(key)
+        token = find_token(key)
         if token is None or token.user is None or token.app_id != OWN_APP:
             raise AuthenticationFailed("Invalid token.")
         return token.user, token.token_id

@@ -15,12 +15,12 @@ from rest_framework.request import Request
 
 from accounts.about.site import current
 from accounts.models import User
-from accounts.signing_in.tokens import NOTED, ValidToken, find
+from accounts.signing_in.tokens import NOTED, ValidToken, find_token
 from accounts.signing_in_models import OWN_APP
 from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
 from web import rates
-from web.credentials import BoundedCredential, Scoped
+from web.credentials import BoundedCredential, ScopedView
 
 OF_APP_LIFE = timedelta(days=2)
 """How long a token without a user lives after its last use."""
@@ -41,7 +41,7 @@ class BearerToken(BoundedCredential):
         self.app_id = token.app_id
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
-    def check(self, request: Request, view: Scoped) -> None:
+    def check(self, request: Request, view: ScopedView) -> None:
         """Raise PermissionDenied if the token lacks the scope, or make the caller a stranger where strangers may
         read.
         """
@@ -74,7 +74,7 @@ class BearerAuthentication(BaseAuthentication, rates.ClaimingAuthenticator):
         text = self.token_of(request._request)
         if text is None:
             return None
-        token = find(text)
+        token = find_token(text)
         if token is None or token.app_id == OWN_APP:
             raise AuthenticationFailed("The access token is invalid")
         if token.is_due and current().is_writable:

@@ -69,7 +69,7 @@ class OwnAccountView(ClientView):
 class ProfileView(ClientView):
     scopes = "accounts"
     rates: Mapping[str, str] = {"PATCH": "upload"}
-    takes_files = {"PATCH": uploads.one_medium}
+    takes_files = {"PATCH": uploads.one_medium_bytes}
 
     def patch(self, request: Request) -> HttpResponse:
         """Change the profile, indexing, and who may quote."""

@@ -31,7 +31,7 @@ class MediaView(ClientView):
 
     scopes = "media"
     rates: Mapping[str, str] = {"POST": "upload"}
-    takes_files = {"POST": uploads.one_medium}
+    takes_files = {"POST": uploads.one_medium_bytes}
 
     def post(self, request: Request) -> HttpResponse:
         """Upload a file: ready at once, deleted after 24 hours if unused."""
@@ -47,7 +47,7 @@ class MediaView(ClientView):
 class MediumView(ClientView):
     scopes = "write:media"
     takes_bodies = frozenset({"PUT"})
-    takes_files = {"PUT": uploads.one_medium}
+    takes_files = {"PUT": uploads.one_medium_bytes}
 
     def get(self, request: Request, media_id: int) -> HttpResponse:
         """Return the picture or video."""

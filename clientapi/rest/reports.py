@@ -16,7 +16,7 @@ from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
 from relations.visibility import users_visible_to
-from web.rest import FeedResponse, spend
+from web.rest import FeedResponse, count_call
 
 REPORTED = 20
 """Maximum statuses per report."""
@@ -50,7 +50,7 @@ class ReportsView(ClientView):
         target = users_visible_to(reporter).get(pk=account or 0)
         items = _reported(params, target.pk, reporter)
         if len(items) > 1:  # the site's own address takes one item per call
-            spend(self.rates["POST"], str(reporter.pk), len(items) - 1)
+            count_call(self.rates["POST"], str(reporter.pk), len(items) - 1)
         category = params.choice("category", CATEGORIES, default="other")
         comment = params.text("comment", most=REPORT_LENGTH)
         rules = _rules(params)

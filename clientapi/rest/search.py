@@ -21,7 +21,7 @@ from items.pages.addresses import item_id_at, own_path
 from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
-from items.tags.popular import popular_beginning
+from items.tags.popular import popular_with_prefix
 from relations.visibility import find_user
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
@@ -93,7 +93,7 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
         return []
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
     exact = [tag] if search_items(query, reader, limit=1).items else []
-    more = popular_beginning(tag, reader, count) if isinstance(reader, User) else []
+    more = popular_with_prefix(tag, reader, count) if isinstance(reader, User) else []
     return list(dict.fromkeys([*exact, *more]))[:count]
 
 

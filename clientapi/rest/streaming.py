@@ -16,7 +16,7 @@ from clientapi.errors import NOT_FOUND, ClientError, ClientView, caller_of
 from clientapi.oauth.bearer import BearerToken, StreamAuthentication
 from clientapi.streaming.streaming import CLIENTS
 from clientapi.streaming.streams import ClientHearer, Stream, after_message, stream_of
-from stream.api import Admission
+from stream.api import OpenStreamResponse
 from web.credentials import ANY_SCOPE
 from web.rest import OutageError
 
@@ -48,7 +48,7 @@ class StreamingView(ClientView):
             return _redirect_to_stream(request)
         grant = Grant(reader.pk, password_mark(reader), token=request.auth.token_id)
         answer = partial(_apply_message, held) if is_socket else None
-        return Admission(grant, ClientHearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
+        return OpenStreamResponse(grant, ClientHearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
 
 
 class HealthView(ClientView):

@@ -90,7 +90,7 @@ def _unpack(source: Path, folder: Path, room: "_UnpackBudget") -> None:
             raise ArchiveError("format")
 
 
-def medium(folder: Path, url: str) -> Path | None:
+def find_medium(folder: Path, url: str) -> Path | None:
     """The unpacked file of an attachment."""
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
     plain = unquote(bare)
@@ -101,7 +101,7 @@ def medium(folder: Path, url: str) -> Path | None:
     return None
 
 
-def _target(name: str) -> str | None:
+def _safe_target(name: str) -> str | None:
     name = name.replace("\\", "/")
     if "\0" in name or ".." in name.split("/") or len(name) > 1_000:
         return None
@@ -119,7 +119,7 @@ def _medium_name(name: str) -> str | None:
     return f"medium-{hashlib.sha256(rest.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def _longest(target: str, bounds: Bounds) -> int:
+def _max_bytes(target: str, bounds: Bounds) -> int:
     if target in LISTS:
         return LIST_BYTES
     return bounds.json if target.endswith(".json") else bounds.medium
@@ -132,13 +132,13 @@ class _UnpackBudget:
         self._unread = bounds.total + (64 << 20)  # plus headers and padding
 
     def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
-        return io.BufferedReader(_Counted(stream, self._unread), CHUNK_BYTES)
+        return io.BufferedReader(_LimitedStream(stream, self._unread), CHUNK_BYTES)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
         """Write a file unless its name exists. Too large files are left out. A list leaves NULs instead: more than
         allowed if too long, one if damaged.
         """
-        longest, size, is_whole = _longest(path.name, self._bounds), 0, True
+        longest, size, is_whole = _max_bytes(path.name, self._bounds), 0, True
         try:
             with path.open("xb") as file:
                 while part := stream.read(CHUNK_BYTES):
@@ -162,7 +162,7 @@ class _UnpackBudget:
                 os.truncate(path, longest + 1 if is_whole else 1)
 
 
-class _Counted(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
         self._stream, self._left = stream, most
 
@@ -186,7 +186,7 @@ def _unzip(file: IO[bytes], folder: Path, room: _UnpackBudget) -> None:
     _check_directory(file)
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
-            if (target := _target(info.filename)) and _is_plain(info):
+            if (target := _safe_target(info.filename)) and _is_plain_file(info):
                 _save(archive, info, folder / target, room)
 
 
@@ -198,7 +198,7 @@ def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _Un
         return
 
 
-def _is_plain(info: zipfile.ZipInfo) -> bool:
+def _is_plain_file(info: zipfile.ZipInfo) -> bool:
     mode = info.external_attr >> 16
     is_file = not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
     return is_file and not info.flag_bits & 1 and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -279,7 +279,7 @@ class _Tar(tarfile.TarFile):
 def _untar(stream: IO[bytes], folder: Path, room: _UnpackBudget) -> None:
     with _Tar.open(fileobj=stream, mode="r|") as archive:
         for member in _members(archive):
-            target = _target(member.name)
+            target = _safe_target(member.name)
             if target and member.isreg():
                 packed = archive.extractfile(member)
                 if packed is not None:

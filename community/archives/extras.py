@@ -33,7 +33,7 @@ def import_extras(row: ArchiveImport, folder: Path) -> None:
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:
         return
-    refused = _import_texts(user, folder) + _faces(user, folder)
+    refused = _import_texts(user, folder) + _import_faces(user, folder)
     row.refresh_from_db(fields=["left_out"])
     row.left_out |= {"profile": refused} if refused else {}
     row.save(update_fields=["left_out"])
@@ -77,7 +77,7 @@ def _pairs(actor: _Actor) -> list[Pair]:
     return [pair for pair in pairs if all(pair)][:MOST]
 
 
-def _faces(user: User, folder: Path) -> int:
+def _import_faces(user: User, folder: Path) -> int:
     refused = 0
     for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
         path = folder / name

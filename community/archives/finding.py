@@ -54,7 +54,7 @@ def _read(file: IO[bytes], begin: int, length: int) -> bytes:
     return file.read(min(length, LONGEST_BYTES + 1))
 
 
-def index(path: Path, most: int = ITEMS) -> int:
+def write_index(path: Path, most: int = ITEMS) -> int:
     """Write the positions of the first `most` items. Return their number, at most `COUNTED`. Raises OutboxError."""
     rows: list[tuple[float, int, int]] = []
     count = 0
@@ -63,23 +63,23 @@ def index(path: Path, most: int = ITEMS) -> int:
             count += 1
             if count <= most:
                 file.seek(begin)
-                rows.append((_time(file.read(min(end - begin, LONGEST_BYTES))), begin, end - begin))
+                rows.append((_published_time(file.read(min(end - begin, LONGEST_BYTES))), begin, end - begin))
             if count == COUNTED:
                 break
     rows.sort(key=lambda row: row[0])
     places = array("q", (number for _time, begin, length in rows for number in (begin, length)))
-    _index_of(path).write_bytes(places.tobytes())
+    _index_path(path).write_bytes(places.tobytes())
     return count
 
 
-def opened(path: Path) -> ArchiveOutbox:
+def open_outbox(path: Path) -> ArchiveOutbox:
     """An indexed outbox."""
     places = array("q")
-    places.frombytes(_index_of(path).read_bytes())
+    places.frombytes(_index_path(path).read_bytes())
     return ArchiveOutbox(path, places)
 
 
-def _index_of(path: Path) -> Path:
+def _index_path(path: Path) -> Path:
     return path.with_suffix(".places")
 
 
@@ -126,7 +126,7 @@ def moment(text: str) -> datetime | None:
     return found if found.tzinfo else None
 
 
-def _time(item: bytes) -> float:
+def _published_time(item: bytes) -> float:
     found = _PUBLISHED.search(item)
     said = moment(found[1].decode()) if found else None
     try:

@@ -26,7 +26,7 @@ from accounts.models import User
 from community.archives import extras, finding, listed, outbox, reader
 from community.archives.archive import ArchiveError
 from community.archives.finding import ArchiveOutbox
-from community.archives.listed import ImportTally, Lists
+from community.archives.listed import ArchiveLists, ImportTally
 from community.archives.media import StoredMedia, store_media
 from community.archives.models import ARCHIVE, NOTES, ArchiveImport, BroughtItem, ImportState, ListKind, folder_of
 from community.archives.outbox import LeftOutError, Post
@@ -73,10 +73,10 @@ def run(import_id: int, turn: str | None = None) -> bool:
         return False
     folder = folder_of(row.folder)
     if not folder.is_dir():  # it is on another machine, or was removed
-        return not _claimed(row, turn) and row.attempts >= ATTEMPTS
+        return not _claim(row, turn) and row.attempts >= ATTEMPTS
     try:
         with _folder_lock(folder) as lock:
-            if _claimed(row, turn) and not _resume(row, folder, lock):
+            if _claim(row, turn) and not _resume(row, folder, lock):
                 return False
             if is_running(import_id):
                 return False
@@ -91,9 +91,9 @@ def is_running(import_id: int) -> bool:
     return ArchiveImport.objects.filter(pk=import_id, finished_at=None).exists()
 
 
-def _claimed(row: ArchiveImport, turn: str | None) -> bool:
+def _claim(row: ArchiveImport, turn: str | None) -> bool:
     if row.attempts >= ATTEMPTS:
-        _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
+        _finish(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
     return row.claim(turn)
 
@@ -120,9 +120,9 @@ def _resume(row: ArchiveImport, folder: Path, lock: int) -> bool:
         try:
             _prepare(row, folder, lock)
         except ArchiveError as error:
-            _end(row, str(error))
+            _finish(row, str(error))
             return True
-    posts, lists = finding.opened(folder / "outbox.json"), Lists(folder)
+    posts, lists = finding.open_outbox(folder / "outbox.json"), ArchiveLists(folder)
     if row.lists is None:
         row.lists = lists.found()
         row.save(update_fields=["lists"])
@@ -137,7 +137,7 @@ def _resume(row: ArchiveImport, folder: Path, lock: int) -> bool:
                 _list_part(row, kind, lists)
             else:
                 extras.import_extras(row, folder)
-                _end(row)
+                _finish(row)
                 return True
     except StoppedError:
         return True
@@ -162,7 +162,7 @@ def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
     (folder / ARCHIVE).unlink(missing_ok=True)
 
 
-def _end(row: ArchiveImport, failure: str = "") -> None:
+def _finish(row: ArchiveImport, failure: str = "") -> None:
     state = ImportState.FAILED if failure else ImportState.DONE
     ArchiveImport.objects.filter(pk=row.pk, finished_at=None).update(state=state, failure=failure, finished_at=Now())
 
@@ -184,13 +184,13 @@ def _import_posts(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until:
     but not before the first. Raises StoppedError.
     """
     raw = posts.items(row.done, PART)
-    part = _read(row, raw)
+    part = _parse_posts(row, raw)
     media: dict[str, StoredMedia] = {}
     for post in part.posts:
         if post.media and not (post.parent and _parent(part, post) is None):
             if media and time.monotonic() > until:
                 raw = raw[: part.places[post.origin]]
-                part = _read(row, raw)
+                part = _parse_posts(row, raw)
                 break
             ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take time
             media[post.origin] = store_media(row.user_id, folder, post)
@@ -199,7 +199,7 @@ def _import_posts(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until:
         for why in media[post.origin].left_out if post.origin in media else ():
             part.leave_out(why, post.address)
     with transaction.atomic():
-        locked, user = _locked(row)
+        locked, user = _lock_import(row)
         for post in part.posts:
             try:
                 _import_post(row, user, part, post)
@@ -209,7 +209,7 @@ def _import_posts(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until:
     row.done = locked.done
 
 
-def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
+def _lock_import(row: ArchiveImport) -> tuple[ArchiveImport, User]:
     """The import, locked against stopping, and its user. Raises StoppedError."""
     locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
     user = User.objects.active().filter(pk=row.user_id).first()
@@ -218,7 +218,7 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
     return locked, user
 
 
-def _read(row: ArchiveImport, raw: list[bytes]) -> _PostsPart:
+def _parse_posts(row: ArchiveImport, raw: list[bytes]) -> _PostsPart:
     part = _PostsPart()
     for place, item in enumerate(raw):
         try:
@@ -268,7 +268,7 @@ def _import_post(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -
             BroughtItem.objects.create(user=user, origin=post.origin, item=item)
     except ContentError as error:
         raise LeftOutError("text") from error
-    except items.PastError as error:
+    except items.PastTimeError as error:
         raise LeftOutError("time") from error
     except items.HeldError as error:
         raise LeftOutError("rules") from error
@@ -305,10 +305,10 @@ def _next_list(row: ArchiveImport) -> ListKind | None:
     return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
 
 
-def _list_part(row: ArchiveImport, kind: ListKind, lists: Lists) -> None:
+def _list_part(row: ArchiveImport, kind: ListKind, lists: ArchiveLists) -> None:
     """Import the next entries of a list, in one transaction with the progress. Raises StoppedError."""
     with transaction.atomic():
-        locked, user = _locked(row)
+        locked, user = _lock_import(row)
         progress = locked.progress()[kind]
         notes = listed.import_names(user, kind, lists.entries(kind), progress)
         locked.lists = (locked.lists or {}) | {kind.value: msgspec.to_builtins(progress)}

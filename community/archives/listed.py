@@ -23,7 +23,7 @@ from items.models import Item, Pin, Status
 from items.pages.addresses import item_id_at
 from items.profiles.pins import PINS, PinCapError, is_pinnable, pin
 from relations import csv_files, importing
-from relations.csv_files import CsvError, CsvKind, Line
+from relations.csv_files import CsvError, CsvKind, CsvLine
 
 FILES = {
     ListKind.BLOCKS: "blocked_accounts.csv",
@@ -54,7 +54,7 @@ ADDRESS_LENGTH = 500
 """Maximum characters of an address in the report."""
 EXPECTED = frozenset({"before", "direct", "already", "foreign", "elsewhere"})
 """Reasons that the report only counts."""
-Entry = str | Line
+Entry = str | CsvLine
 
 
 class ListError(ValueError):
@@ -92,7 +92,7 @@ class _ListPart(ImportTally):
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-class Lists:
+class ArchiveLists:
     """The lists of an unpacked archive, each read once."""
 
     def __init__(self, folder: Path) -> None:
@@ -113,7 +113,7 @@ class Lists:
     def _progress(self, kind: ListKind) -> ListProgress | None:
         try:
             entries = self.entries(kind)
-            more = 0 if kind in CSV or not entries else _count(self._folder / FILES[kind]) - _most(kind)
+            more = 0 if kind in CSV or not entries else _count(self._folder / FILES[kind]) - _entry_cap(kind)
         except ListError as error:
             return None if str(error) == "empty" else ListProgress(0, failure=str(error))
         if not entries:
@@ -121,7 +121,7 @@ class Lists:
         return ListProgress(len(entries), left_out={"many": more} if more > 0 else {})
 
 
-def _most(kind: ListKind) -> int:
+def _entry_cap(kind: ListKind) -> int:
     return FEATURED if kind == ListKind.PINS else ENTRIES
 
 
@@ -132,7 +132,7 @@ def _entries(path: Path, kind: ListKind) -> list[Entry]:
         with path.open("rb") as file:
             if kind in CSV:
                 return [*csv_files.read(file, CSV[kind])]
-            return [*_addresses(file, _most(kind))]
+            return [*_addresses(file, _entry_cap(kind))]
     except CsvError as error:
         raise ListError(error.why) from error
     except OutboxError as error:
@@ -173,7 +173,7 @@ def import_names(user: User, kind: ListKind, entries: Sequence[Entry], progress:
     size = importing.PART if kind in CSV else FEATURED if kind == ListKind.PINS else TOGETHER
     part, some = _ListPart(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:
-        _relate(user, CSV[kind], [one for one in some if isinstance(one, Line)], part)
+        _import_relations(user, CSV[kind], [one for one in some if isinstance(one, CsvLine)], part)
     else:
         _store_names(user, kind, [one for one in some if isinstance(one, str)], part)
     progress.done = progress.done + len(some) if some else progress.total
@@ -183,7 +183,7 @@ def import_names(user: User, kind: ListKind, entries: Sequence[Entry], progress:
     return part.notes
 
 
-def _relate(user: User, kind: CsvKind, lines: Sequence[Line], part: _ListPart) -> None:
+def _import_relations(user: User, kind: CsvKind, lines: Sequence[CsvLine], part: _ListPart) -> None:
     for line, outcome in importing.import_lines(user=user, kind=kind, lines=lines):
         if outcome == "requested":
             part.requested += 1
@@ -194,13 +194,13 @@ def _relate(user: User, kind: CsvKind, lines: Sequence[Line], part: _ListPart) -
 
 
 def _store_names(user: User, kind: ListKind, addresses: Sequence[str], part: _ListPart) -> None:
-    posts = _posts(user, addresses)
+    posts = _posts_by_address(user, addresses)
     known: list[str] = []
     for address in addresses:
         if address in posts:
             known.append(address)
         else:
-            part.leave_out(_absence(address), address)
+            part.leave_out(_absence_reason(address), address)
     if kind == ListKind.PINS:
         _pin(user, {address: posts[address] for address in known}, part)
         return
@@ -211,13 +211,13 @@ def _store_names(user: User, kind: ListKind, addresses: Sequence[str], part: _Li
             part.count(items.bookmark(user=user, item=posts[address]))
 
 
-def _absence(address: str) -> str:
+def _absence_reason(address: str) -> str:
     if not address:
         return "unreadable"
     return "hidden" if item_id_at(address) else "foreign"
 
 
-def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
+def _posts_by_address(user: User, addresses: Sequence[str]) -> dict[str, Item]:
     origins = {digest(address): address for address in addresses}
     numbers = {address: number for address in addresses if (number := item_id_at(address))}
     brought = BroughtItem.objects.filter(user=user, origin__in=origins, item__status=Status.PUBLISHED)

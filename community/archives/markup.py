@@ -26,7 +26,7 @@ _KEPT_SPACE = "\x01"
 _CONTROLS = re.compile("[\x02-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-class _Text:
+class _TextReader:
     """Reads HTML as plain text. `_link` is the text of an open link."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class _Text:
             self._pre = max(0, self._pre - (tag == "pre"))
         elif tag == "a" and self._link is not None:
             words, self._link = "".join(self._link), None
-            self._append(_linked(words, self._href, self._class.split()))
+            self._append(_link_text(words, self._href, self._class.split()))
 
     def _add_text(self, said: str) -> None:
         """Add the text between two tags. Line feeds only count in `<pre>`."""
@@ -89,7 +89,7 @@ class _Text:
 
 def text_of(said: str) -> str:
     """The text of the first `LONGEST` characters of HTML."""
-    text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
+    text = _CONTROLS.sub("", UNSTORABLE.sub("", _TextReader().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
 
@@ -103,7 +103,7 @@ def _add_mention_host(text: str, host: str) -> str:
     )
 
 
-def _linked(words: str, href: str, classes: list[str]) -> str:
+def _link_text(words: str, href: str, classes: list[str]) -> str:
     """The text of a link: a hashtag, a mention, or the address, after its words if these say more."""
     words = words.strip()
     address = _address(href)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
-from community.archives.archive import medium
+from community.archives.archive import find_medium
 from community.archives.outbox import ArchivedAttachment, Post
 from items.models import ItemType
 from items.text import MEDIA_AN_ITEM
@@ -30,7 +30,7 @@ def store_media(user_id: int, folder: Path, post: Post) -> StoredMedia:
     """Store up to four pictures, or one video, under a key. Raises StoreError, and DecoderBusyError after minutes."""
     found = StoredMedia(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
-        path = next((path for one in attachment.paths if (path := medium(folder, one))), None)
+        path = next((path for one in attachment.paths if (path := find_medium(folder, one))), None)
         if path is None:
             found.left_out.append("missing")
             continue
@@ -40,7 +40,7 @@ def store_media(user_id: int, folder: Path, post: Post) -> StoredMedia:
                 if not _fits(found, kind):
                     found.left_out.append("more")
                     continue
-                row = _stored(user_id, file, attachment, f"archive-{post.origin[:40]}-{place}")
+                row = _store_one(user_id, file, attachment, f"archive-{post.origin[:40]}-{place}")
             except (MediaError, KeyConflictError):
                 found.left_out.append("refused")
                 continue
@@ -55,7 +55,7 @@ def _fits(found: StoredMedia, kind: MediaKind) -> bool:
     return kind == MediaKind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
 
 
-def _stored(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
+def _store_one(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
     words = beginning(attachment.description, DESCRIPTION_LENGTH)
     return retry_while_busy(
         lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key)

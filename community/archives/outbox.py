@@ -151,13 +151,13 @@ def _is_true(value: Any) -> bool:
 
 
 def _post_text(note: _Object) -> str:
-    text = text_of(_text(note.content) or _only(note.contentMap))
+    text = text_of(_text(note.content) or _single_text(note.contentMap))
     title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
     parts = ("" if text.startswith(title) else title, text, _poll(note))
     return "\n\n".join(part for part in parts if part)
 
 
-def _only(texts: Any) -> str:
+def _single_text(texts: Any) -> str:
     return _text(next(iter(texts.values()))) if isinstance(texts, dict) and len(texts) == 1 else ""
 
 
@@ -179,7 +179,7 @@ def _visibility(note: _Object, address: str) -> Visibility:
 
 
 def _addresses(named: Any) -> set[str]:
-    return {address for address in _listed(named) if isinstance(address, str)}
+    return {address for address in _as_list(named) if isinstance(address, str)}
 
 
 def _language(said: Any) -> str:
@@ -189,19 +189,19 @@ def _language(said: Any) -> str:
 
 def _poll(note: _Object) -> str:
     for several in (note.oneOf, note.anyOf):
-        named = [one.get("name") for one in _listed(several)[:OPTIONS] if isinstance(one, dict)]
+        named = [one.get("name") for one in _as_list(several)[:OPTIONS] if isinstance(one, dict)]
         options = [option for name in named if (option := one_line(_text(name), 200))]
         if options:
             return "\n".join(f"- {option}" for option in options)
     return ""
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def _attachments(said: Any) -> Iterator[ArchivedAttachment]:
-    for one in _listed(said)[:ATTACHMENTS]:
+    for one in _as_list(said)[:ATTACHMENTS]:
         try:
             known = msgspec.convert(one, _Attachment)
         except msgspec.ValidationError:
@@ -212,7 +212,7 @@ def _attachments(said: Any) -> Iterator[ArchivedAttachment]:
 
 
 def _paths(said: Any) -> Iterator[str]:
-    for one in _listed(said)[:ADDRESSES]:
+    for one in _as_list(said)[:ADDRESSES]:
         address = one.get("href") if isinstance(one, dict) else one
         if isinstance(address, str) and address:
             yield address

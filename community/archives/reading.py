@@ -19,7 +19,7 @@ MEMORY_BYTES = 320 << 20
 """Address space besides the memory-mapped outbox: the interpreter, and a zip's table of contents."""
 
 
-def confine(job: dict[str, Any]) -> None:
+def limit_process(job: dict[str, Any]) -> None:
     """Limit the process. Beyond: MemoryError, OSError, or a kill by the kernel."""
     bounds = Bounds(*job["bounds"])
     for kind, most in (
@@ -39,7 +39,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     folder = Path(job["folder"])
     try:
         unpack(Path(job["source"]), folder, Bounds(*job["bounds"]))
-        return {"count": finding.index(folder / "outbox.json", job["items"])}
+        return {"count": finding.write_index(folder / "outbox.json", job["items"])}
     except (ArchiveError, OutboxError) as error:
         return {"reason": str(error)}
     except MemoryError:
@@ -51,7 +51,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Do one job."""
     job = json.loads(sys.stdin.buffer.readline())
-    confine(job)
+    limit_process(job)
     print(json.dumps(run_job(job)))
 
 

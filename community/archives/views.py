@@ -22,7 +22,7 @@ NOTES_SHOWN = 100
 def archive(request: PageRequest, reader: User) -> HttpResponse:
     """Upload an archive, and see the last imports."""
     form = ArchiveForm(request.POST or None, request.FILES or None)
-    if form.is_valid() and _begun(reader, form):
+    if form.is_valid() and _begin_import(reader, form):
         return redirect("settings-archive")
     imports = list(ArchiveImport.objects.filter(user=reader).order_by("-id")[:LISTED])
     context = {
@@ -37,7 +37,7 @@ def archive(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "moving/archive.html", context, status=INVALID if form.errors else 200)
 
 
-def _begun(reader: User, form: ArchiveForm) -> bool:
+def _begin_import(reader: User, form: ArchiveForm) -> bool:
     fields = form.cleaned_data
     try:
         with fields["file"].open("rb") as file:

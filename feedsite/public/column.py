@@ -30,7 +30,7 @@ class SuggestedUser:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SideColumn:
     """The content of the column."""
 
     people: list[SuggestedUser] = field(default_factory=list)
@@ -44,22 +44,22 @@ class Column:
     """On search: descriptions of narrower queries, and the queries."""
 
 
-def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
+def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> SideColumn:
     """The column beside page `at`: live, people, profile (of `name`), search (for `query`), or another.
 
     Strangers get no people.
     """
     if at == "live":
-        return Column(people=_proposed(reader), coming=upcoming_unfollowed(reader, limit=COMING))
+        return SideColumn(people=_suggested_users(reader), coming=upcoming_unfollowed(reader, limit=COMING))
     if at == "search":
-        return Column(searches=_narrower(query, reader), sessions=live_now(reader, limit=SESSIONS))
-    if at == "profile" and (known := _known(reader, name)):
-        return Column(known=known, trends=trends(reader)[:TAGS])
-    people = [] if at == "people" else _proposed(reader)
-    return Column(people=people, trends=trends(reader)[:TAGS], sessions=live_now(reader, limit=SESSIONS))
+        return SideColumn(searches=_narrower_searches(query, reader), sessions=live_now(reader, limit=SESSIONS))
+    if at == "profile" and (known := _known_followers(reader, name)):
+        return SideColumn(known=known, trends=trends(reader)[:TAGS])
+    people = [] if at == "people" else _suggested_users(reader)
+    return SideColumn(people=people, trends=trends(reader)[:TAGS], sessions=live_now(reader, limit=SESSIONS))
 
 
-def _proposed(reader: User | AnonymousUser) -> list[SuggestedUser]:
+def _suggested_users(reader: User | AnonymousUser) -> list[SuggestedUser]:
     if not isinstance(reader, User):
         return []
     people = suggestions(reader, count=PEOPLE)
@@ -67,12 +67,12 @@ def _proposed(reader: User | AnonymousUser) -> list[SuggestedUser]:
     return [SuggestedUser(person, why.get(person.pk, [])) for person in people]
 
 
-def _known(reader: User | AnonymousUser, name: str) -> list[User]:
+def _known_followers(reader: User | AnonymousUser, name: str) -> list[User]:
     user = find_user(name, reader) if isinstance(reader, User) else None
     return known_followers(reader, user, count=KNOWN) if user and isinstance(reader, User) else []
 
 
-def _narrower(query: str, reader: User | AnonymousUser) -> list[tuple[str, str]]:
+def _narrower_searches(query: str, reader: User | AnonymousUser) -> list[tuple[str, str]]:
     words = query.split()
     if not words or any(mark in query for mark in '"“”#:@'):
         return []

@@ -56,7 +56,7 @@ def stranger_front(request: PageRequest) -> OpenPage:
     if wants_part(request):
         return OpenPage(show(request, "items/_more.html", context))
     found = popular_items(request.user, count=LOOKED_AT) if last_id is None else []
-    popular, pictured = found[:POPULAR], _pictured([*found, *page.items]) if last_id is None else []
+    popular, pictured = found[:POPULAR], _picture_posts([*found, *page.items]) if last_id is None else []
     context |= {"popular": cards.of(popular), "tags": popular_tags(request.user), "pictured": pictured}
     if last_id is None:
         site = current()
@@ -65,7 +65,7 @@ def stranger_front(request: PageRequest) -> OpenPage:
     return OpenPage(show(request, "public/front.html", context), [*popular, *pictured, *page.items])
 
 
-def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
+def _picture_posts(items: Sequence[ItemBody]) -> list[ItemBody]:
     found: dict[str, ItemBody] = {}
     for item in items:
         if item.media and not item.media[0].is_video and not item.is_veiled:

@@ -39,7 +39,7 @@ def claim_media(item: Item) -> list[MediaFile]:
     return rows
 
 
-def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
+def reorder_media(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     """The `content` of an edit with the item's media in the order that it asks for. Hidden media stay. Raises
     ContentError if media are added or missing.
     """
@@ -81,7 +81,7 @@ def withdraw(item: Item) -> None:
 
 
 @transaction.atomic
-def rename(item_ids: Iterable[int]) -> None:
+def rename_files(item_ids: Iterable[int]) -> None:
     """Give the files of items new addresses. Those of deleted ones have one."""
     rows = Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids).exclude(status=Status.DELETED)
     items = list(rows.order_by("pk"))
@@ -97,7 +97,7 @@ def restore(item: Item) -> None:
         write_facts(item, attaching.restore_media(item.pk))
 
 
-def renew(item: Item) -> None:
+def refresh_facts(item: Item) -> None:
     """Update the media facts of an item, unsaved."""
     if item.media:
         item.media = facts_for_json(attaching.lock_media_of_item(item.pk))

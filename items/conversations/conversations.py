@@ -31,7 +31,7 @@ PEOPLE = f"""
 """
 
 
-def _newest(conversation: str, wanted: str) -> str:
+def _newest_sql(conversation: str, wanted: str) -> str:
     return f"""
         SELECT i.id FROM (
             (SELECT id FROM items_item WHERE conversation_id = {conversation} ORDER BY id DESC LIMIT {NEWEST})
@@ -41,7 +41,7 @@ def _newest(conversation: str, wanted: str) -> str:
     """
 
 
-def _listed(order: str) -> str:
+def _page_sql(order: str) -> str:
     first = f"""
         SELECT p.conversation_id, p.last, p.last > p.read AS is_unread FROM items_participant p
         WHERE p.user_id = {READER} AND p.is_request = %(requests)s AND p.last > %(above)s AND p.last < %(below)s
@@ -50,7 +50,7 @@ def _listed(order: str) -> str:
     return f"""
     WITH page AS MATERIALIZED (
         SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed
-        CROSS JOIN LATERAL ({_newest("listed.conversation_id", UNMUTED)}) newest
+        CROSS JOIN LATERAL ({_newest_sql("listed.conversation_id", UNMUTED)}) newest
         ORDER BY listed.last {order} LIMIT %(count)s
     ),
     bound AS MATERIALIZED (
@@ -69,13 +69,13 @@ def _conversations_sql(which: str, wanted: str, participants: str = "items_parti
     return f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
         {PEOPLE.format(conversation="p.conversation_id")}
-    FROM {participants} CROSS JOIN LATERAL ({_newest("p.conversation_id", wanted)}) newest
+    FROM {participants} CROSS JOIN LATERAL ({_newest_sql("p.conversation_id", wanted)}) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     WHERE p.user_id = {READER} AND {which}
     """
 
 
-DOWN, UP = _listed("DESC"), _listed("ASC")
+DOWN, UP = _page_sql("DESC"), _page_sql("ASC")
 # One conversation, even if removed from the list.
 ONE = _conversations_sql("p.conversation_id = %(conversation)s", "true")
 # OFFSET 0 forces a probe per conversation instead of a scan of all that the reader has.

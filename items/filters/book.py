@@ -16,7 +16,7 @@ YOUNG, SHARE = 500, 4
 """New filters stay separate while they are fewer than YOUNG, or than 1/SHARE of the others."""
 
 
-class _Shelf:
+class _FilterGroup:
     def __init__(self, owners: Mapping[int, tuple[int, list[FilterRule]]]) -> None:
         self.owners = dict(owners)
         self.filters = Filters(rule for _version, rules in owners.values() for rule in rules)
@@ -27,7 +27,7 @@ class FilterCache:
 
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
-        self._shelves = [_Shelf({}), _Shelf({})]
+        self._shelves = [_FilterGroup({}), _FilterGroup({})]
         """The new filters, and the rest. A reader may be in both. The version says which one is current."""
 
     def load_missing(self, readers: Mapping[int, int]) -> None:
@@ -42,12 +42,12 @@ class FilterCache:
         if len(young.filters.rules) + len(old.filters.rules) + sum(len(rules) for _, rules in read.values()) > MOST:
             kept = {owner: of for owner, of in self._all().items() if owner in readers and owner not in read}
             self._versions = {owner: version for owner, (version, _rules) in kept.items()}
-            young, old = _Shelf({}), _Shelf(kept)
+            young, old = _FilterGroup({}), _FilterGroup(kept)
         self._versions |= {reader: readers[reader] for reader in missing}
-        young = _Shelf(young.owners | read)
+        young = _FilterGroup(young.owners | read)
         if len(young.filters.rules) > max(YOUNG, len(old.filters.rules) // SHARE):
             self._shelves = [young, old]
-            young, old = _Shelf({}), _Shelf(self._all())
+            young, old = _FilterGroup({}), _FilterGroup(self._all())
         self._shelves = [young, old]
 
     def _all(self) -> dict[int, tuple[int, list[FilterRule]]]:

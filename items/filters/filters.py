@@ -86,12 +86,12 @@ def create(
 ) -> Filter:
     """Add a filter. `contexts` empty: everywhere. Raises FilterCapError and NothingToFindError."""
     first, *others = keywords or [Keyword(phrase, whole_word)]
-    _lock([owner.pk])
+    _lock_owners([owner.pk])
     shared = {"action": action, "expires_at": expires_at, "contexts": _contexts(contexts), "title": title}
     made = _add(owner, first, shared)
     for one in others:
         _add(owner, one, shared | {"group": made.pk})
-    _renew([owner.pk])
+    _renew_versions([owner.pk])
     return made
 
 
@@ -111,8 +111,8 @@ def change(
     `keywords`: those with an id change, those without are new, others go. What was added or deleted since `read` stays
     so. Raises Filter.DoesNotExist, FilterCapError and NothingToFindError.
     """
-    _lock([owner.pk])
-    rows = _rows(owner, filter_id)
+    _lock_owners([owner.pk])
+    rows = _rows_of_filter(owner, filter_id)
     if "contexts" in fields:
         fields["contexts"] = _contexts(fields["contexts"])
     if fields:
@@ -124,18 +124,18 @@ def change(
         keywords = [said, *(Keyword(row.phrase, row.whole_word, row.pk) for row in others)]
     if keywords is not None:
         _replace(owner, filter_id, keywords, None if read is None else {one.id for one in read})
-    _renew([owner.pk])
+    _renew_versions([owner.pk])
 
 
 @transaction.atomic
 def delete(*, owner: User, filter_id: int) -> None:
     """Delete a filter. Raises Filter.DoesNotExist."""
-    _lock([owner.pk])
-    Filter.objects.filter(pk__in=_rows(owner, filter_id)).delete()
-    _renew([owner.pk])
+    _lock_owners([owner.pk])
+    Filter.objects.filter(pk__in=_rows_of_filter(owner, filter_id)).delete()
+    _renew_versions([owner.pk])
 
 
-def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
+def _rows_of_filter(owner: User, filter_id: int) -> dict[int, Filter]:
     """The rows of the owner's filter by id, oldest first. Raises Filter.DoesNotExist."""
     own = Filter.objects.filter(Q(group=filter_id) | Q(pk=filter_id, group=None), owner=owner).order_by("pk")
     rows = {row.pk: row for row in own}
@@ -145,20 +145,20 @@ def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
 
 
 def _add(owner: User, keyword: Keyword, fields: dict[str, Any]) -> Filter:
-    _check(keyword.phrase)
+    _check_phrase(keyword.phrase)
     if Filter.objects.filter(owner=owner).count() >= FILTERS:
         raise FilterCapError(f"You can have up to {FILTERS} filters.")
     return Filter.objects.create(owner=owner, phrase=keyword.phrase, whole_word=keyword.whole_word, **fields)
 
 
 def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword], read: Collection[int] | None) -> None:
-    rows = _rows(owner, filter_id)
+    rows = _rows_of_filter(owner, filter_id)
     kept = {one.id: one for one in keywords if one.id in rows}
     new = [one for one in keywords if one.id not in rows and one.id not in (read or ())]
     if not keywords:
         raise NothingToFindError
     for number, one in kept.items():
-        _check(one.phrase)
+        _check_phrase(one.phrase)
         Filter.objects.filter(pk=number).update(phrase=one.phrase, whole_word=one.whole_word)
     shared = {name: getattr(next(iter(rows.values())), name) for name in ("action", "expires_at", "contexts", "title")}
     Filter.objects.filter(pk__in=(rows.keys() if read is None else rows.keys() & read) - kept.keys()).delete()
@@ -179,24 +179,24 @@ def forget_expired() -> int:
     owners = set(expired.order_by("expires_at").values_list("owner_id", flat=True)[:FORGOTTEN])
     if not owners:
         return 0
-    _lock(owners)
+    _lock_owners(owners)
     gone, _ = expired.filter(owner__in=owners).delete()
-    _renew(owners)
+    _renew_versions(owners)
     return gone
 
 
-def _check(phrase: str) -> None:
+def _check_phrase(phrase: str) -> None:
     if is_blank(phrase) or not fold(phrase):
         raise NothingToFindError
 
 
-def _lock(owner_ids: Iterable[int]) -> None:
+def _lock_owners(owner_ids: Iterable[int]) -> None:
     """Lock the owners' rows in order, so that versions follow changes and the cap holds."""
     rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
-def _renew(owner_ids: Iterable[int]) -> None:
+def _renew_versions(owner_ids: Iterable[int]) -> None:
     """Draw new filter versions for these owners, who are locked, and announce it after the commit."""
     owners = list(owner_ids)
     with connection.cursor() as cursor:
@@ -346,7 +346,7 @@ def apply_filters(items: list[ItemBody], reader: User | AnonymousUser, context: 
 def folded_text(item: ItemBody, reader_id: str = "") -> str:
     """The folded text to match, with that of a quoted item unless it is the reader's."""
     quoted = item.quote.item if item.quote else None
-    return folded(chain(_parts(item), _parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
+    return folded(chain(_text_parts(item), _text_parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
 
 
 def folded(parts: Iterable[str]) -> str:
@@ -358,7 +358,7 @@ def _bounded(text: str) -> str:
     return UNFOLDING.sub(" ", text) if len(UNFOLDING.findall(text)) > SIGNS else text
 
 
-def _parts(item: ItemBody) -> Iterator[str]:
+def _text_parts(item: ItemBody) -> Iterator[str]:
     yield item.title
     content = item.content_fields
     for name in ("text", "warning"):

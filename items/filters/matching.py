@@ -88,7 +88,7 @@ class Matcher:
         parts, whole = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
         for word in words:
             if word.folded:
-                (whole[_bordered(word.folded)] if word.whole else parts[word.folded]).append(word.id)
+                (whole[_with_borders(word.folded)] if word.whole else parts[word.folded]).append(word.id)
         self._parts, self._whole = _Search(parts), _Search(whole)
         self._has_whole = bool(whole)
 
@@ -96,18 +96,18 @@ class Matcher:
         """Every place of every word."""
         yield from self._parts.places(folded)
         if self._has_whole:
-            bordered = _bordered(folded)
+            bordered = _with_borders(folded)
             before = list(accumulate((letter != BORDER for letter in bordered), initial=0))  # letters of `folded`
             for start, end, word in self._whole.places(bordered):
                 yield TextPosition(before[start], before[end], word)
 
     def matching_ids(self, folded: str) -> set[int]:
         """The ids of the words in a text."""
-        whole = self._whole.matching_ids(_bordered(folded)) if self._has_whole else set()
+        whole = self._whole.matching_ids(_with_borders(folded)) if self._has_whole else set()
         return self._parts.matching_ids(folded) | whole
 
 
-def _bordered(text: str) -> str:
+def _with_borders(text: str) -> str:
     return _PIECE.sub(rf"{BORDER}\g<0>", text) + BORDER
 
 

@@ -15,7 +15,7 @@ from storage.paging import as_text, below, part_of
 SavedKind = Literal["bookmark", "like"]
 
 
-def _listed(table: SavedKind, order: str) -> str:
+def _page_sql(table: SavedKind, order: str) -> str:
     first = f"""
         SELECT k.id, k.item_id FROM items_{table} k
         WHERE k.user_id = %(reader)s AND k.id > %(above)s AND k.id < %(below)s ORDER BY k.id {order}
@@ -39,8 +39,8 @@ def _listed(table: SavedKind, order: str) -> str:
 
 
 KINDS: tuple[SavedKind, ...] = ("bookmark", "like")
-STATEMENTS = {kind: _listed(kind, "DESC") for kind in KINDS}
-ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
+STATEMENTS = {kind: _page_sql(kind, "DESC") for kind in KINDS}
+ABOVE = {kind: _page_sql(kind, "ASC") for kind in KINDS}
 
 
 class SavedPage(NamedTuple):

@@ -85,7 +85,7 @@ def link_of(item: Item) -> str:
     return "" if item.quote_of_id or item.media or item.content.get("media") else first_link(item.content)
 
 
-def card_after(item: Item, before: dict[str, Any]) -> int | None:
+def card_after_edit(item: Item, before: dict[str, Any]) -> int | None:
     """The card that an item keeps after an edit."""
     return item.link_card_id if first_link(item.content) == first_link(before) else None
 
@@ -169,12 +169,12 @@ def read_waiting() -> bool:
         if not claimed:
             return False
         ((card_id, url),) = claimed
-        _read(card_id, url)
+        _read_page(card_id, url)
     read_waiting.delay()
     return True
 
 
-def _read(card_id: int, url: str) -> None:
+def _read_page(card_id: int, url: str) -> None:
     row = LinkCard.objects.filter(pk=card_id)
     member = Item.objects.filter(link_card=card_id).order_by("-pk").values_list("sender", flat=True).first()
     if member is None:  # a later item with this link is read for its own sender
@@ -190,11 +190,11 @@ def _read(card_id: int, url: str) -> None:
     except OutboundError as error:
         row.update(state=CardState.DONE, error=str(error)[:200])
         return
-    picture, failure = _picture(page.pictures, member)
-    _write(card_id, page, picture, failure)
+    picture, failure = _load_picture(page.pictures, member)
+    _write_card(card_id, page, picture, failure)
 
 
-def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, str]:
+def _load_picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, str]:
     """The first picture that can be shown, and what was wrong with the last one."""
     failure = ""
     for address in addresses:
@@ -213,7 +213,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
 
 
 @transaction.atomic
-def _write(card_id: int, page: pages.RemotePage, picture: MediaFile | None, error: str) -> None:
+def _write_card(card_id: int, page: pages.RemotePage, picture: MediaFile | None, error: str) -> None:
     card = LinkCard.objects.select_for_update().filter(pk=card_id).first()
     if card is None:
         return
@@ -226,14 +226,14 @@ def _write(card_id: int, page: pages.RemotePage, picture: MediaFile | None, erro
         )
         is_new, card.facts = card.facts != (made := msgspec.to_builtins(facts)), made
         if is_new:
-            _announce_cards(_newest(card))
+            _announce_cards(_newest_items(card))
         card.save(update_fields=["state", "error", "facts", "picture"])
-        _release(before)
+        _release_picture(before)
         return
     card.save(update_fields=["state", "error"])
 
 
-def _newest(card: LinkCard) -> Iterable[Item]:
+def _newest_items(card: LinkCard) -> Iterable[Item]:
     return Item.objects.filter(link_card=card).order_by("-pk").only("pk", "visibility")[:TOLD]
 
 
@@ -242,7 +242,7 @@ def _announce_cards(items: Iterable[Item]) -> None:
     transaction.on_commit(partial(events.announce, *news))
 
 
-def _release(picture_id: int | None) -> None:
+def _release_picture(picture_id: int | None) -> None:
     if picture_id:
         linked.remove_unless_used(picture_id, is_used=lambda: LinkCard.objects.filter(picture=picture_id).exists())
 
@@ -255,15 +255,15 @@ def remove(*, card: LinkCard) -> bool:
     if card.is_removed:
         return False
     card.is_removed = True
-    _empty(card)
+    _clear_card(card)
     return True
 
 
-def _empty(card: LinkCard) -> None:
+def _clear_card(card: LinkCard) -> None:
     before, card.facts, card.picture, card.state = card.picture_id, None, None, CardState.DONE
     card.save(update_fields=["facts", "picture", "is_removed", "state"])
-    _release(before)
-    _announce_cards(_newest(card))
+    _release_picture(before)
+    _announce_cards(_newest_items(card))
 
 
 @transaction.atomic
@@ -285,7 +285,7 @@ def remove_refused(host_id: int) -> bool:
         )
         cards = list(rows.order_by("domain")[:REMOVED])
         for card in cards:
-            _empty(card)
+            _clear_card(card)
     if len(cards) < REMOVED:
         return False
     remove_refused.delay(host_id)
@@ -302,5 +302,5 @@ def sweep() -> int:
     LinkCard.objects.filter(pk__in=[pk for pk, _picture in gone]).delete()
     LinkCard.objects.filter(pk__in=seen).update(checked_at=Now())
     for _pk, picture_id in gone:
-        _release(picture_id)
+        _release_picture(picture_id)
     return len(gone)

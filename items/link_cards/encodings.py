@@ -48,17 +48,17 @@ def declared_encoding(body: bytes, content_type: str) -> codecs.CodecInfo | None
             return codec
     text = body[:PRESCANNED].decode("latin-1")
     if kind.strip().lower() == XML:
-        return _declared(text) or _meta_encoding(text)
-    return _meta_encoding(text) or _declared(text)
+        return _xml_encoding(text) or _meta_encoding(text)
+    return _meta_encoding(text) or _xml_encoding(text)
 
 
-def of_label(label: str) -> codecs.CodecInfo | None:
+def encoding_of_label(label: str) -> codecs.CodecInfo | None:
     """The encoding with a label that stands in the page itself."""
     found = webencodings.lookup(label)
     return _IN_PAGE.get(found.name, found.codec_info) if found else None
 
 
-def guessed(body: bytes) -> codecs.CodecInfo:
+def guess_encoding(body: bytes) -> codecs.CodecInfo:
     """The encoding that the words of a page look like."""
     if body.isascii():
         return codecs.lookup("iso2022_jp") if b"\x1b" in body else UTF8
@@ -89,11 +89,11 @@ def _meta_encoding(text: str) -> codecs.CodecInfo | None:
         if read is None:
             return None
         attributes, _is_closed, at = read
-        if mark[0].lower() == "<meta" and (codec := of_label(label_of(attributes))):
+        if mark[0].lower() == "<meta" and (codec := encoding_of_label(label_of(attributes))):
             return codec
     return None
 
 
-def _declared(text: str) -> codecs.CodecInfo | None:
+def _xml_encoding(text: str) -> codecs.CodecInfo | None:
     found = _XML_ENCODING.match(text)
-    return of_label(found[2]) if found else None
+    return encoding_of_label(found[2]) if found else None

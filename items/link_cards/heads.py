@@ -89,17 +89,19 @@ def scan(text: str, *, is_xml: bool = False) -> Head:
         if name == "title":
             title = title if not is_blank(title) else unescape(words)
         elif name == "base":
-            base = base or _resolved(attributes.get("href", ""))
+            base = base or _unescaped(attributes.get("href", ""))
         elif name == "link":
             if "image_src" in attributes.get("rel", "").lower().split():
-                _add(said, "image_src", attributes.get("href", ""))
+                _add_value(said, "image_src", attributes.get("href", ""))
         else:
             content = attributes.get("content", "")
-            _add(said, _resolved(attributes.get("property") or attributes.get("name", "")).strip().lower(), content)
+            _add_value(
+                said, _unescaped(attributes.get("property") or attributes.get("name", "")).strip().lower(), content
+            )
             if len(labels) < MOST_VALUES and (label := label_of(attributes)):
                 labels.append(label)
             if attributes.get("http-equiv", "").strip().lower() == "refresh":
-                refresh = refresh or _resolved(content)
+                refresh = refresh or _unescaped(content)
     return Head(title, said, base, labels, refresh)
 
 
@@ -151,14 +153,14 @@ def _elements(text: str, *, is_xml: bool) -> Iterator[_Element]:
             return
         attributes, is_closed, at = read
         if mark[1]:
-            _close(opened, name)
+            _close_element(opened, name)
             continue
-        _open(opened, name, is_closed=is_closed)
+        _open_element(opened, name, is_closed=is_closed)
         if _is_foreign(opened):
             continue
         words = ""
         if name in _ENDS and not (is_xml and is_closed):
-            end = _end_of(name, text, at)
+            end = _text_end(name, text, at)
             words, at = text[at : min(end, at + VALUE_LENGTH)], end
         if name in _READ and not opened:
             yield _Element(name, attributes, words)
@@ -168,7 +170,7 @@ def _is_foreign(opened: list[str]) -> bool:
     return bool(opened) and opened[-1] in _FOREIGN
 
 
-def _open(opened: list[str], name: str, *, is_closed: bool) -> None:
+def _open_element(opened: list[str], name: str, *, is_closed: bool) -> None:
     if name in _LEAVING:
         _leave_foreign(opened)
     if name not in (_OPENED_IN_FOREIGN if _is_foreign(opened) else _OPENED) or (is_closed and name != "template"):
@@ -183,7 +185,7 @@ def _leave_foreign(opened: list[str]) -> None:
         opened.pop()
 
 
-def _close(opened: list[str], name: str) -> None:
+def _close_element(opened: list[str], name: str) -> None:
     if name in {"br", "p"}:
         _leave_foreign(opened)
     elif name in opened:
@@ -191,7 +193,7 @@ def _close(opened: list[str], name: str) -> None:
             pass
 
 
-def _end_of(name: str, text: str, at: int) -> int:
+def _text_end(name: str, text: str, at: int) -> int:
     """Where the text of an element ends: before its end tag."""
     if name == "plaintext":
         return len(text)
@@ -215,12 +217,12 @@ def _end_of(name: str, text: str, at: int) -> int:
     return len(text)
 
 
-def _add(said: dict[str, list[str]], name: str, value: str) -> None:
+def _add_value(said: dict[str, list[str]], name: str, value: str) -> None:
     if name in NAMES and len(values := said.setdefault(name, [])) < MOST_VALUES:
-        values.append(_resolved(value))
+        values.append(_unescaped(value))
 
 
-def _resolved(value: str) -> str:
+def _unescaped(value: str) -> str:
     """The value of an attribute without character references."""
     return _REFERENCE.sub(
         lambda found: unescape(found[0]) if found[0][1] == "#" or found[0][1:] in html5 else found[0], value

@@ -55,11 +55,11 @@ def read(url: str, *, member: int) -> tuple[RemotePage, str]:
     """Read a page for a member, and once the page where it sends its readers. Returns the facts and the address where
     redirects ended. Raises OutboundError.
     """
-    head, end = _read(url, member)
+    head, end = _read_head(url, member)
     onward = refresh_of(head, end)
     if onward and onward != end:
         try:
-            there, end_there = _read(onward, member)
+            there, end_there = _read_head(onward, member)
             return page_of(there, end_there), end_there
         except outbound.OverBudgetError:
             raise
@@ -68,7 +68,7 @@ def read(url: str, *, member: int) -> tuple[RemotePage, str]:
     return page_of(head, end), end
 
 
-def _read(url: str, member: int) -> tuple[Head, str]:
+def _read_head(url: str, member: int) -> tuple[Head, str]:
     answer = outbound.get(url, types=HTML, member=member)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")
@@ -88,10 +88,10 @@ def head_of(body: bytes, content_type: str) -> Head:
     is_xml = content_type.lower().startswith(encodings.XML)
     codec = encodings.declared_encoding(body, content_type)
     head = scan(encodings.decoded(body, codec or encodings.UTF8), is_xml=is_xml)
-    if codec is None and (codec := next(filter(None, map(encodings.of_label, head.labels)), None)):
+    if codec is None and (codec := next(filter(None, map(encodings.encoding_of_label, head.labels)), None)):
         head = scan(encodings.decoded(body, codec), is_xml=is_xml)
     if UNREADABLE in head.words or "\x1b" in head.words:  # ISO-2022-JP begins with an escape
-        guess = encodings.guessed(body)
+        guess = encodings.guess_encoding(body)
         if guess != (codec or encodings.UTF8):
             other = scan(encodings.decoded(body, guess), is_xml=is_xml)
             head = head if UNREADABLE in other.words else other
@@ -100,12 +100,14 @@ def head_of(body: bytes, content_type: str) -> Head:
 
 def page_of(head: Head, url: str) -> RemotePage:
     """The facts of a card. Raises NoMetadataError without a title."""
-    base = _address(head.base, url) or url
-    pictures = dict.fromkeys(_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ()))
+    base = _absolute_address(head.base, url) or url
+    pictures = dict.fromkeys(
+        _absolute_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ())
+    )
     found = RemotePage(
-        title=_first(head, ("og:title", "twitter:title"), TITLE_LENGTH) or single_line(head.title, TITLE_LENGTH),
-        description=_first(head, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
-        site=_first(head, ("og:site_name", "application-name"), SITE_LENGTH),
+        title=_first_value(head, ("og:title", "twitter:title"), TITLE_LENGTH) or single_line(head.title, TITLE_LENGTH),
+        description=_first_value(head, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
+        site=_first_value(head, ("og:site_name", "application-name"), SITE_LENGTH),
         pictures=tuple(filter(None, pictures))[:MOST_PICTURES],
     )
     if not found.title:
@@ -118,14 +120,14 @@ def refresh_of(head: Head, url: str) -> str:
     found = _REFRESH.match(head.refresh)
     if found is None or int(found[1]) > REFRESH_SECONDS:
         return ""
-    return _address(found[found.lastindex or 0], _address(head.base, url) or url).partition("#")[0]
+    return _absolute_address(found[found.lastindex or 0], _absolute_address(head.base, url) or url).partition("#")[0]
 
 
-def _first(head: Head, names: Iterable[str], most: int) -> str:
+def _first_value(head: Head, names: Iterable[str], most: int) -> str:
     return next(filter(None, (single_line(value, most) for name in names for value in head.said.get(name, ()))), "")
 
 
-def _address(written: str, base: str) -> str:
+def _absolute_address(written: str, base: str) -> str:
     """The web address that a page writes, or ""."""
     written = re.sub(r"[\t\n\r]", "", written).strip(CONTROLS).replace(" ", "%20")
     if not written or len(written) > URL_LENGTH:

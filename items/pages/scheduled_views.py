@@ -81,7 +81,7 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
     """Schedule or change a valid form's post. None if the form now has an error. Raises Item.DoesNotExist."""
     try:
         return _change(reader, form) if form.cleaned_data["scheduled"] else _schedule(reader, form)
-    except scheduling.TimeError as error:
+    except scheduling.PublishTimeError as error:
         form.add_error("publish_at", str(error))
     except scheduling.ScheduledCapError:
         words = _("You can schedule up to %(count)d posts. Delete one first.")

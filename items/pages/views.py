@@ -51,9 +51,9 @@ from web.pages import (
     LOCAL_ADDRESS,
     PageRequest,
     View,
+    ids_parameter,
     is_prefetch,
     limited,
-    named_ids,
     next_page,
     redirect_next,
     redirect_to,
@@ -61,7 +61,7 @@ from web.pages import (
     wants_part,
 )
 from web.rest import parse_id, position, single_parameter
-from web.uploads import some_media, takes_files
+from web.uploads import some_media_bytes, takes_files
 
 PROFILE_TABS = {"posts": profile_page, "replies": own_replies_page, "media": pictured_page}
 
@@ -198,7 +198,7 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 # --- Publishing ------------------------------------------------------------------------------------------
 @member_form
 @limited("publish")
-@takes_files(some_media)
+@takes_files(some_media_bytes)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
     """Publish a post or a reply."""
     if request.method != "POST":
@@ -287,7 +287,7 @@ def media_form(request: PageRequest, reader: User) -> HttpResponse:
 @member_page
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
     """The pictures of a draft (`ids=1,2`) that can still be published, as JSON: id to captions address or null."""
-    ids = named_ids(request, "ids", PICTURES_AN_ITEM)
+    ids = ids_parameter(request, "ids", PICTURES_AN_ITEM)
     captions = {one.id: one.captions_url for one in map(object_from_row, unused_media(owner_id=reader.pk, ids=ids))}
     return JsonResponse(captions, headers={"Cache-Control": "private, no-store"})
 

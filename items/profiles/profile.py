@@ -8,11 +8,11 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
-from items.listing import BothListings, ItemPage, ListedRow, bounds, listing, page_of, upward_page
+from items.listing import BothListings, ItemPage, ListedRow, listing_params, listing_sql, page_of, upward_page
 from items.models import LISTED, Context, Item
 from items.search.query import Query
 from items.search.search import search_items
-from items.tags.tags import carries
+from items.tags.tags import has_tag
 from items.visibility import VISIBLE, in_circle, is_listed, original_visible, visible_circles
 from relations.rules import READER
 from storage.connections import fetch, id_array
@@ -29,13 +29,13 @@ LISTED_ALONE = is_listed("i")
 UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
 
 
-def _above(candidates: Sequence[str]) -> list[str]:
+def _with_lower_bound(candidates: Sequence[str]) -> list[str]:
     return [f"{one} AND i.id > %(above)s" for one in candidates]
 
 
-def _both(candidates: Sequence[str], given: str = "") -> BothListings:
-    down, up = listing(candidates, "DESC", given=given, keep=LISTED_ALONE), _above(candidates)
-    return BothListings(down, listing(up, "ASC", given=given, keep=LISTED_ALONE))
+def _both_listings(candidates: Sequence[str], given: str = "") -> BothListings:
+    down, up = listing_sql(candidates, "DESC", given=given, keep=LISTED_ALONE), _with_lower_bound(candidates)
+    return BothListings(down, listing_sql(up, "ASC", given=given, keep=LISTED_ALONE))
 
 
 def _by_circle(kind: str) -> list[str]:
@@ -60,17 +60,19 @@ HELD_POSTS = f"""
 """
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 POSTS = _by_circle("i.reply_to_id IS NULL")
-PROFILE = _both(POSTS, CIRCLES)
-PICTURED = _both(_by_circle("i.media <> '[]'"), CIRCLES)
-ALL = _both([*POSTS, *REPLIES_OF], CIRCLES)
-TAGGED_ABOVE = listing(_above([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=carries("i.id", "%(tag)s"))
-ANSWERS = _both(REPLIES_OF)
+PROFILE = _both_listings(POSTS, CIRCLES)
+PICTURED = _both_listings(_by_circle("i.media <> '[]'"), CIRCLES)
+ALL = _both_listings([*POSTS, *REPLIES_OF], CIRCLES)
+TAGGED_ABOVE = listing_sql(
+    _with_lower_bound([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=has_tag("i.id", "%(tag)s")
+)
+ANSWERS = _both_listings(REPLIES_OF)
 SENDERS = f"""
     SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """
 THREAD, REPLIES = (
-    listing([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")
+    listing_sql([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")
     for above in ("root_id", "reply_to_id")
 )
 COUNTED, REPOSTS_COUNTED = 10_000, 1_000
@@ -156,7 +158,7 @@ def replies_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
     """The replies after `last_id`: a reply's direct ones, else the whole thread."""
-    params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
+    params = {"item": int(item.shown.id)} | listing_params(reader, above=last_id or 0, limit=limit)
     return page_of(
         fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit, Context.THREAD
     )

@@ -136,13 +136,13 @@ class ItemView(PublicApiView):
         return HttpResponse(status=204)
 
 
-def _done(act: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
+def _do_act(act: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
     user = authenticated_user(request)
     act(user=user, item=item_row(item_id, user))
     return HttpResponse(status=204)
 
 
-def _undone(undo: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
+def _undo_act(undo: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
     user = authenticated_user(request)
     actions.undo_act(user=user, item_id=item_id, undo=lambda item: undo(user=user, item=item))
     return HttpResponse(status=204)
@@ -154,12 +154,12 @@ class LikeView(ApiView):
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Like an item, or a repost's original."""
-        return _done(actions.like, request, item_id)
+        return _do_act(actions.like, request, item_id)
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a like, even if the item is hidden."""
-        return _undone(actions.unlike, request, item_id)
+        return _undo_act(actions.unlike, request, item_id)
 
 
 class MuteView(ApiView):
@@ -168,12 +168,12 @@ class MuteView(ApiView):
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Mute the thread of an item: no notifications of it. Nobody else learns of it."""
-        return _done(mute_thread, request, item_id)
+        return _do_act(mute_thread, request, item_id)
 
     @extend_schema(operation_id="unmute_thread", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unmute a thread, even if the item is now hidden."""
-        return _undone(unmute_thread, request, item_id)
+        return _undo_act(unmute_thread, request, item_id)
 
 
 class BookmarkView(ApiView):
@@ -182,12 +182,12 @@ class BookmarkView(ApiView):
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Bookmark an item, or a repost's original."""
-        return _done(actions.bookmark, request, item_id)
+        return _do_act(actions.bookmark, request, item_id)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a bookmark, even if the item is hidden."""
-        return _undone(actions.remove_bookmark, request, item_id)
+        return _undo_act(actions.remove_bookmark, request, item_id)
 
 
 class BookmarksView(ApiView):

@@ -70,7 +70,7 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0
-    units = [unit for run in runs(text) for unit in _units(run)]
+    units = [unit for run in runs(text) for unit in _word_spans(run)]
     begins = list(range(len(units) + 1))
     """For each unit, the first unit of the hit that ends there. One after itself if none does."""
     for at, (word, _, _) in enumerate(units):
@@ -94,7 +94,7 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     return places
 
 
-def _units(run: Run) -> list[tuple[str, int, int]]:
+def _word_spans(run: Run) -> list[tuple[str, int, int]]:
     if not run.is_unspaced:
         return [(run.letters, run.start, run.end)]
     if run.spots:

@@ -90,12 +90,12 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     found: list[int] = []
     has_many = False
     with connection.cursor() as cursor:
-        for number, above in enumerate(_stretches(cursor, NO_BOUND) if query.has_words else (0,)):
+        for number, above in enumerate(_walk_bounds(cursor, NO_BOUND) if query.has_words else (0,)):
             if number == 1:
                 has_many = _has_many(cursor, query, None)
             if number == WALKED and has_many:
                 return found, True
-            fitting = _fitting(query.has_words, len(query.tags), False, is_walked=has_many or number == 0)
+            fitting = _matching_ids_sql(query.has_words, len(query.tags), False, is_walked=has_many or number == 0)
             select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"
             cursor.execute(select, params | {"above": above, "count": count - len(found)})
             found += [row[0] for row in cursor.fetchall()]
@@ -118,14 +118,14 @@ def _find_candidates(
     has_many = False
     with connections[on].cursor() as cursor:
         has_stretches = query.has_words or len(query.tags) + (sender_id is not None) > 1
-        for number, above in enumerate(_stretches(cursor, below) if has_stretches else (0,)):
+        for number, above in enumerate(_walk_bounds(cursor, below) if has_stretches else (0,)):
             if number == 1:
                 has_many = _has_many(cursor, query, sender_id)
             if number == WALKED and has_many and below:
                 return _CandidateBatch(found, below)
             # Not prepared: no plan suits all words. For phrases PostgreSQL underestimates, and would use the index
             # among the newest, too.
-            select = _candidates(*parts, is_walked=has_many or number == 0)
+            select = _candidates_sql(*parts, is_walked=has_many or number == 0)
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
             rows = [_Candidate._make(row) for row in cursor.fetchall()]
             found += [row.item_id for row in rows if row.is_visible]
@@ -144,7 +144,7 @@ WALKED_DOCUMENTS = """
 """
 
 
-def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
+def _matching_ids_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
     """SQL of the ids that match all parts of a query, newest first. `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
@@ -183,14 +183,14 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
 
 
 @cache
-def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
+def _candidates_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
     """The statement for the visible candidates. It also returns the last candidate, visible or not, if the limit was
     reached.
     """
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
-                {_fitting(has_words, tag_count, has_sender, is_walked=is_walked)}
+                {_matching_ids_sql(has_words, tag_count, has_sender, is_walked=is_walked)}
             ) fitting ORDER BY id DESC LIMIT %(candidates)s
         )
         SELECT id, number, is_visible FROM (
@@ -201,7 +201,7 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked:
     """
 
 
-def _stretches(cursor: Any, below: int) -> Iterable[int]:
+def _walk_bounds(cursor: Any, below: int) -> Iterable[int]:
     cursor.execute(
         """
         SELECT max(item_id), min(item_id), count(*) FROM (

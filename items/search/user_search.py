@@ -41,14 +41,14 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
     params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
     params |= {f"word{number}": word for number, word in enumerate(words)}
     params["grams"] = grams_of(list(words))
-    users, on = read_from_replica(reader.pk, lambda on: (_users(words, params, on), on))
+    users, on = read_from_replica(reader.pk, lambda on: (_find_users(words, params, on), on))
     if on != PRIMARY and users:
         rows = fetch(_users_sql(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
         users = [user_of(row) for row in rows]
     return users[:limit]
 
 
-def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
+def _find_users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
     name = params["name"]
     with connections[on].cursor() as cursor:
         cursor.execute(_name_match_sql(len(words)), params)
@@ -56,7 +56,7 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
         if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
             half = len(name) // 2
             halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
-            cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
+            cursor.execute(_similar_sql(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
             known = {user.pk for user in users}
             users += [user for row in cursor.fetchall() if (user := user_of_django_row(row)).pk not in known]
     return users
@@ -70,7 +70,7 @@ def _users_sql() -> str:
     """
 
 
-def _having(grams: str) -> tuple[str, str]:
+def _gram_conditions(grams: str) -> tuple[str, str]:
     return (
         f"feedsite_grams({NAME}) @> %({grams})s::text[]",
         f"u.folded_name IS NOT NULL AND feedsite_grams(u.folded_name) @> %({grams})s::text[]",
@@ -81,7 +81,8 @@ def _having(grams: str) -> tuple[str, str]:
 def _name_match_sql(count: int) -> str:
     fits = " AND ".join(f"position(%(word{number})s IN {KNOWN_AS}) > 0" for number in range(count))
     indexed = " UNION ".join(
-        f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})" for has in _having("grams")
+        f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})"
+        for has in _gram_conditions("grams")
     )
     return f"""
         WITH candidate AS (
@@ -100,7 +101,7 @@ def _name_match_sql(count: int) -> str:
 
 
 @cache
-def _similar() -> str:
+def _similar_sql() -> str:
     similarity = """(
         SELECT 2.0 * count(*) FILTER (WHERE gram = ANY(%(grams)s::text[]))
             / (count(*) + cardinality(%(grams)s::text[]))
@@ -110,7 +111,7 @@ def _similar() -> str:
     halves = " UNION ".join(
         f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"
         for half in ("front", "back")
-        for has in _having(half)
+        for has in _gram_conditions(half)
     )
     return f"""
         SELECT {user_columns("u")} FROM ({halves}) candidate JOIN accounts_user u ON u.id = candidate.id

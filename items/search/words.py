@@ -64,13 +64,13 @@ def runs(text: str) -> Iterator[Run]:
             words = tuple(letters)
         elif kind == "complex":
             words = tuple(one[:CHARACTER_LENGTH] for one in CLUSTER.findall(letters))
-            spots = _spots(text, found.span(), len(words))
+            spots = _character_spans(text, found.span(), len(words))
         else:
             words = (letters[:WORD_LENGTH],)
         yield Run(words, *found.span(), kind is not None, spots)
 
 
-def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
+def _character_spans(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
     """Begin and end of each character of a run. Folding may split a character. Empty if that is ambiguous."""
     clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
     if len(clusters) != count:
@@ -81,12 +81,12 @@ def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, in
 def document(title: str, text: str) -> str:
     """An item's words with their places, as a tsvector. Empty without words."""
     words: list[str] = []
-    place = _add(words, title, 1) + _TITLE_GAP if title else 1
-    _add(words, text, place)
+    place = _add_words(words, title, 1) + _TITLE_GAP if title else 1
+    _add_words(words, text, place)
     return " ".join(words)
 
 
-def _add(words: list[str], text: str, place: int) -> int:
+def _add_words(words: list[str], text: str, place: int) -> int:
     if text.isascii():
         found = _ASCII_RUN.findall(text.lower())
         words += [f"{word[:WORD_LENGTH]}:{at}" for at, word in enumerate(found, place)]

@@ -49,27 +49,27 @@ SHOWN = f"""
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
     """At most `COUNT` hashtags, each on a visible item."""
-    return _shown([one for one in _read_cached() if _is_popular(one)][:COUNT], reader)
+    return _visible_tags([one for one in _read_cached() if _is_popular(one)][:COUNT], reader)
 
 
 def active_tags(reader: User) -> list[str]:
     """`popular_tags`, then hashtags that only one sender uses."""
-    return _shown(_read_cached()[:COUNT], reader)
+    return _visible_tags(_read_cached()[:COUNT], reader)
 
 
-def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
+def popular_with_prefix(begin: str, reader: User, count: int) -> list[str]:
     """Popular hashtags with this beginning. Empty while others count them, or without the cache: it never counts for
     each letter typed.
     """
     found = cache.get(keys.popular_tags())
-    if not _is_proposal(found):
-        found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []
-    return _shown([one for one in found if one[0].startswith(begin) and _is_popular(one)][:count], reader)
+    if not _is_tag_list(found):
+        found = _count_popular() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []
+    return _visible_tags([one for one in found if one[0].startswith(begin) and _is_popular(one)][:count], reader)
 
 
 def _read_cached() -> list[Any]:
     found = cache.get(keys.popular_tags())
-    return found if _is_proposal(found) else _count()
+    return found if _is_tag_list(found) else _count_popular()
 
 
 def _is_popular(one: Any) -> bool:
@@ -77,13 +77,13 @@ def _is_popular(one: Any) -> bool:
     return len(items) >= SENDERS
 
 
-def _count() -> list[Any]:
+def _count_popular() -> list[Any]:
     found = [[tag, items] for tag, items in fetch(POPULAR)]
     cache.set(keys.popular_tags(), found, KEPT.total_seconds())
     return found
 
 
-def _shown(found: list[Any], reader: User | AnonymousUser) -> list[str]:
+def _visible_tags(found: list[Any], reader: User | AnonymousUser) -> list[str]:
     used = [(place, tag, item) for place, (tag, items) in enumerate(found) for item in items]
     if not used:
         return []
@@ -93,11 +93,11 @@ def _shown(found: list[Any], reader: User | AnonymousUser) -> list[str]:
     return [tag for place, (tag, _) in enumerate(found) if place in shown]
 
 
-def _is_proposal(found: Any) -> bool:
-    return isinstance(found, list) and len(found) <= REMEMBERED and all(_is_tag(one) for one in found)
+def _is_tag_list(found: Any) -> bool:
+    return isinstance(found, list) and len(found) <= REMEMBERED and all(_is_tag_entry(one) for one in found)
 
 
-def _is_tag(one: Any) -> bool:
+def _is_tag_entry(one: Any) -> bool:
     match one:
         case [str(tag), list(items)]:
             return canonical_tag(tag) == tag and len(items) <= WITNESSES and _are_ids(items)

@@ -3,7 +3,7 @@ from typing import NamedTuple
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import BothListings, ItemPage, listing, upward_page
+from items.listing import BothListings, ItemPage, listing_sql, upward_page
 from items.models import Context
 from items.search.query import Query
 from items.search.search import search_items
@@ -12,7 +12,7 @@ TAGGED = """
     SELECT t.item_id AS id FROM items_itemtag t
     WHERE t.tag = %(tag)s AND t.item_id > %(above)s AND t.item_id < %(below)s
 """
-ABOVE = listing([TAGGED], "ASC")
+ABOVE = listing_sql([TAGGED], "ASC")
 
 
 class ExtraTags(NamedTuple):
@@ -38,10 +38,12 @@ _KEEP = """
     (SELECT count(*) FROM items_itemtag t WHERE t.tag = ANY(%(all)s::text[]) AND t.item_id = i.id) = %(needed)s
     AND NOT EXISTS (SELECT FROM items_itemtag t WHERE t.tag = ANY(%(none)s::text[]) AND t.item_id = i.id OFFSET 0)
 """
-BESIDES = BothListings(*(listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("DESC", "ASC")))
+BESIDES = BothListings(
+    *(listing_sql([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("DESC", "ASC"))
+)
 
 
-def carries(item_id: str, tag: str) -> str:
+def has_tag(item_id: str, tag: str) -> str:
     """SQL: whether an item has a hashtag."""
     return f"EXISTS (SELECT FROM items_itemtag t WHERE t.tag = {tag} AND t.item_id = {item_id} OFFSET 0)"
 

@@ -53,13 +53,13 @@ def trends(reader: User | AnonymousUser) -> list[Trend]:
     if not tags:
         return []
     kept = cache.get(keys.tag_days())
-    if not _are_days(kept) or not set(tags) <= kept.keys():
-        kept = _count(tags, timezone.now())
+    if not _are_daily_counts(kept) or not set(tags) <= kept.keys():
+        kept = _count_uses(tags, timezone.now())
         cache.set(keys.tag_days(), kept, KEPT.total_seconds())
     return [Trend(tag, kept[tag]) for tag in tags]
 
 
-def _count(tags: Sequence[str], now: datetime) -> dict[str, list[int]]:
+def _count_uses(tags: Sequence[str], now: datetime) -> dict[str, list[int]]:
     bounds = [compose(now - timedelta(days=days), 0) for days in range(DAYS, -1, -1)]
     days = {tag: [0] * DAYS for tag in tags}
     params = {"tags": list(tags), "firsts": bounds[:-1], "lasts": bounds[1:]}
@@ -68,7 +68,7 @@ def _count(tags: Sequence[str], now: datetime) -> dict[str, list[int]]:
     return days
 
 
-def _are_days(kept: Any) -> bool:
+def _are_daily_counts(kept: Any) -> bool:
     return isinstance(kept, dict) and all(
         isinstance(days, list) and len(days) == DAYS and all(type(uses) is int and uses >= 0 for uses in days)
         for days in kept.values()

@@ -59,7 +59,7 @@ IS_ANSWER = f"""
 """
 
 
-def _branches(replies_of: str) -> str:
+def _branches_sql(replies_of: str) -> str:
     """The statement for a page of replies. `replies_of`: the column that finds them, `root` or `reply_to`."""
 
     def replies(above: str) -> str:
@@ -109,7 +109,7 @@ def _branches(replies_of: str) -> str:
     """
 
 
-THREAD, ANSWERED = _branches("root"), _branches("reply_to")
+THREAD, ANSWERED = _branches_sql("root"), _branches_sql("reply_to")
 ABOVE = f"""
     WITH RECURSIVE up AS (
         SELECT r.reply_to_id AS id, r.root_id, 1 AS distance FROM items_item r WHERE r.id = %(item)s

@@ -91,7 +91,7 @@ def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: PushC
     BadSubscriptionError, EndpointTakenError and EndedError.
     """
     check_endpoint(device.endpoint)
-    p256dh, auth = _key(device.p256dh), _secret(device.auth)
+    p256dh, auth = _checked_key(device.p256dh), _checked_secret(device.auth)
     proofs.lock_if_valid(user)
     own = holder.subscription(user)
     chosen = choice.merged_columns(own)
@@ -177,9 +177,9 @@ def _is_public(host: str, port: int | None) -> bool:
         return "." in name and not last[:1].isdigit() and not name.endswith(INNER)
 
 
-def _key(text: str) -> str:
+def _checked_key(text: str) -> str:
     """A device's public key in one spelling. Raises BadSubscriptionError."""
-    key = _bytes("p256dh", text, KEY_BYTES)
+    key = _decode_bytes("p256dh", text, KEY_BYTES)
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)
     except ValueError:
@@ -187,11 +187,11 @@ def _key(text: str) -> str:
     return to_base64url(key)
 
 
-def _secret(text: str) -> str:
-    return to_base64url(_bytes("auth", text, SECRET_BYTES))
+def _checked_secret(text: str) -> str:
+    return to_base64url(_decode_bytes("auth", text, SECRET_BYTES))
 
 
-def _bytes(field: str, text: str, length: int) -> bytes:
+def _decode_bytes(field: str, text: str, length: int) -> bytes:
     try:
         found = from_base64(text)
     except ValueError:

@@ -56,7 +56,7 @@ def public_point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) ->
 
 
 # --- Encryption ------------------------------------------------------------------------------------------
-def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> EncryptedMessage:
+def encrypt_message(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> EncryptedMessage:
     """A message that only this device can open."""
     sealing = encrypt_rfc8291 if is_standard else encrypt_draft_04
     return sealing(message, from_base64(p256dh), from_base64(auth), ec.generate_private_key(CURVE), os.urandom(16))
@@ -67,7 +67,7 @@ def encrypt_rfc8291(
 ) -> EncryptedMessage:
     """The letter by RFC 8291: one record of RFC 8188 after salt and public key."""
     ours = public_point(own)
-    key = _hkdf(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
+    key = _hkdf(_shared_secret(own, device), secret, b"WebPush: info\0" + device + ours, 32)
     content_key = _hkdf(key, salt, b"Content-Encoding: aes128gcm\0", 16)
     nonce = _hkdf(key, salt, b"Content-Encoding: nonce\0", 12)
     record = AESGCM(content_key).encrypt(nonce, message + b"\2", None)
@@ -80,7 +80,7 @@ def encrypt_draft_04(
 ) -> EncryptedMessage:
     """The letter by draft-ietf-webpush-encryption-04."""
     ours = public_point(own)
-    key = _hkdf(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
+    key = _hkdf(_shared_secret(own, device), secret, b"Content-Encoding: auth\0", 32)
     context = b"P-256\0" + b"".join(len(each).to_bytes(2, "big") + each for each in (device, ours))
     content_key = _hkdf(key, salt, b"Content-Encoding: aesgcm\0" + context, 16)
     nonce = _hkdf(key, salt, b"Content-Encoding: nonce\0" + context, 12)
@@ -89,7 +89,7 @@ def encrypt_draft_04(
     return EncryptedMessage(record, {"Content-Encoding": "aesgcm", **headers})
 
 
-def _shared(own: ec.EllipticCurvePrivateKey, device: bytes) -> bytes:
+def _shared_secret(own: ec.EllipticCurvePrivateKey, device: bytes) -> bytes:
     return own.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, device))
 
 

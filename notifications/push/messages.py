@@ -50,12 +50,12 @@ def message(told: MessageFacts, subscription: PushSubscription, *, others: int =
         fields = {
             "notification_id": told.act_id,
             "notification_type": TYPES.get(Kind(told.kind), told.kind),
-            "icon": _absolute(_icon(told.actor)),
+            "icon": _absolute_url(_icon(told.actor)),
             "title": act_sentence(told.kind, told.item, told.actor.name),
             "body": _with_others(_body(told, subscription.words), others, is_capped=is_capped),
-            "url": _address(told),
+            "url": _page_path(told),
         }
-        return _encoded(fields, subscription)
+        return _encode_message(fields, subscription)
 
 
 def trial_message(subscription: PushSubscription) -> bytes:
@@ -64,15 +64,15 @@ def trial_message(subscription: PushSubscription) -> bytes:
         fields = {
             "notification_id": 0,
             "notification_type": "mention",
-            "icon": _absolute(_icon()),
+            "icon": _absolute_url(_icon()),
             "title": current().name,
             "body": _("Push notifications work on this device."),
             "url": "/settings/notifications/push",
         }
-        return _encoded(fields, subscription)
+        return _encode_message(fields, subscription)
 
 
-def _encoded(fields: dict[str, Any], subscription: PushSubscription) -> bytes:
+def _encode_message(fields: dict[str, Any], subscription: PushSubscription) -> bytes:
     try:
         token = unseal(subscription.app_token)
     except SealError:  # of a secret key before the last
@@ -93,17 +93,17 @@ def _body(told: MessageFacts, words: str) -> str:
 
 def _with_others(text: str, others: int, *, is_capped: bool) -> str:
     if not others:
-        return _cut(text, BODY_LENGTH)
+        return _truncate(text, BODY_LENGTH)
     count = f"{others}+" if is_capped else str(others)
     more = ngettext("and %(count)s more", "and %(count)s more", others) % {"count": count}
-    return f"{_cut(text, BODY_LENGTH - len(more) - 1)}\n{more}".lstrip()
+    return f"{_truncate(text, BODY_LENGTH - len(more) - 1)}\n{more}".lstrip()
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _address(told: MessageFacts) -> str:
+def _page_path(told: MessageFacts) -> str:
     if told.kind == Kind.LIVE:
         return f"/live/{told.session_id}"
     return f"/items/{told.item.id}" if told.item else "/notifications"
@@ -117,5 +117,5 @@ def _icon(actor: UserCard | None = None) -> str:
     return url
 
 
-def _absolute(address: str) -> str:
+def _absolute_url(address: str) -> str:
     return f"{settings.SITE_URL}{address}" if address.startswith("/") else address

@@ -41,7 +41,7 @@ RECIPIENT = "n.recipient_id"
 
 
 @cache
-def _due() -> str:
+def _due_statement() -> str:
     return f"""
     SELECT s.id, a.id, n.id, n.kind, n.recipient_id, n.item_id, n.session_id,
         u.id, u.username, u.display_name, u.is_big_v, u.avatar::text, q.begins, q.ends, q.time_zone
@@ -81,7 +81,7 @@ class PushMessage(NamedTuple):
     topic: str
 
 
-class _Due(NamedTuple):
+class _DueRow(NamedTuple):
     subscription_id: int
     act_id: int
     entry_id: int
@@ -116,12 +116,12 @@ def message_for(device: PushSubscription, *, is_capped: bool) -> PushMessage | N
     return None
 
 
-def shown_to_devices(act_ids: Sequence[int], *, only: int | None = None) -> list[_Due]:
+def shown_to_devices(act_ids: Sequence[int], *, only: int | None = None) -> list[_DueRow]:
     """The acts that may be pushed now to each device, or to `only` one."""
     now = timezone.now()
     return [
         row
-        for row in fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
+        for row in fetch(_due_statement(), {"acts": id_array(act_ids), "only": only}, into=_DueRow._make)
         if not is_quiet(row.begins, row.ends, row.time_zone, now)
         and moment(row.act_id) > now - timedelta(seconds=_ttl_seconds(row.kind))
     ]
@@ -139,7 +139,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
     return begins <= hour < ends if begins < ends else hour >= begins or hour < ends
 
 
-def _shown_facts(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
+def _shown_facts(rows: Sequence[_DueRow]) -> Mapping[int, MessageFacts]:
     """What to tell a reader of acts, by act id. Acts on items that filters hide are left out."""
     reader = User.objects.filter(pk=rows[0].recipient_id).first() if rows else None
     if reader is None:
@@ -163,7 +163,7 @@ def _shown_facts(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
 
 def post(device: PushSubscription, parcel: PushMessage) -> int:
     """Send a message to the service of a device, and return the status. Raises OutboundError."""
-    letter = encryption.encrypted(
+    letter = encryption.encrypt_message(
         parcel.message, p256dh=device.p256dh, auth=device.auth, is_standard=device.is_standard
     )
     headers = {

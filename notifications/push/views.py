@@ -70,7 +70,7 @@ def _devices(reader: User, session_key: str | None) -> Sequence[PushDevice]:
 
 
 @member_act
-def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
+def change_device(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Save what is pushed to a device."""
     form = DeviceForm(request.POST)
     if not form.is_valid():
@@ -89,7 +89,7 @@ def remove(request: PageRequest, reader: User, subscription_id: int) -> HttpResp
 
 @member_act
 @limited("push_test")
-def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
+def send_trial(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
     """Send a test to a device. The page says why not."""
     if not PushSubscription.objects.filter(user=reader, pk=subscription_id).exists():
         raise Http404

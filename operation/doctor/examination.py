@@ -12,7 +12,7 @@ from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
 from runtime.addresses import names_cluster
 from storage import replica
 from storage.connections import is_schema_mismatch
-from storage.postgresql import waited_for_lock
+from storage.postgresql import is_lock_timeout
 from storage.queue import FullBrokerError
 
 NOT_LOOKED_AT = "; so these were not checked: "
@@ -96,7 +96,7 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
         outage = "postgresql" if isinstance(error, (OperationalError, InterfaceError)) else said
         text, todo = f"does not answer ({type(error).__name__}: {said})", SECTIONS.get(name, NO_ANSWER)
         first = "Start it, or correct its address"
-        if waited_for_lock(error):
+        if is_lock_timeout(error):
             outage, text, todo = LOCKED, "waits for a lock", SECTIONS[LOCKED]
             first = "End the session that has it"
         elif FULL in said or isinstance(error, FullBrokerError):

@@ -6,7 +6,7 @@ from storage.connections import database_now
 
 def impressions_fill() -> Findings:
     """Check how full today's filters are."""
-    found = impressions.fill(database_now().date())
+    found = impressions.shard_fills(database_now().date())
     fullest = max((each.impressions / each.capacity for each in found), default=0.0)
     yield make_finding(
         "impressions",

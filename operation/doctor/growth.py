@@ -170,7 +170,7 @@ def old_rows(*, staged: int = STAGED) -> Findings:
     """Report overdue rows, and too many staged changes."""
     well = True
     for each in retentions():
-        late = _late(each)
+        late = _count_overdue(each)
         well &= not late
         if late:
             said = f"{late:,} rows{' or more' * (late == COUNTED)} are at least {GRACE.days} days overdue for deletion"
@@ -185,7 +185,7 @@ def old_rows(*, staged: int = STAGED) -> Findings:
         yield make_finding("old rows", "are deleted in time")
 
 
-def _late(each: RetainedRows) -> int:
+def _count_overdue(each: RetainedRows) -> int:
     before: Any = database_now() - each.life - GRACE
     if isinstance(each.model._meta.get_field(each.column), BigIntegerField):
         before = ids.compose(before, 0)

@@ -108,21 +108,21 @@ def redirect(host: str, port: int = 80) -> Finding:
     return make_finding("outside redirect", text, warning=not leads, todo=todo)
 
 
-class _Answer:
+class _ProxyResponse:
     """An answer of the proxy, and its first bytes."""
 
     def __init__(self, status: int, headers: http.client.HTTPMessage, begin: bytes) -> None:
         self.status, self.headers, self.begin = status, headers, begin
 
 
-def _get(path: str, seconds: float = WAIT_SECONDS) -> _Answer:
+def _get(path: str, seconds: float = WAIT_SECONDS) -> _ProxyResponse:
     """Ask the proxy. Raises OSError and http.client.HTTPException."""
     place = urlsplit(settings.SITE_URL)
     session = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=seconds)
     try:
         session.request("GET", path)
         answer = session.getresponse()
-        return _Answer(answer.status, answer.headers, answer.read1(1024))
+        return _ProxyResponse(answer.status, answer.headers, answer.read1(1024))
     finally:
         session.close()
 

@@ -11,7 +11,7 @@ from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, clock, make_finding
 from operation.locks import holders
 from operation.upgrade import unapplied
-from runtime.older_database import refusal
+from runtime.older_database import upgrade_refusal
 from storage import replica, site_key
 from storage.connections import fetch
 from storage.postgresql import is_disk_full
@@ -161,7 +161,7 @@ def _indexes() -> Finding:
 
 
 def _migrations() -> Finding:
-    why = refusal("database", MigrationRecorder(connection).applied_migrations())
+    why = upgrade_refusal("database", MigrationRecorder(connection).applied_migrations())
     missing = [] if why else unapplied()
     names = ", ".join(missing[:5]) + (" …" if missing[5:] else "")
     return make_finding(

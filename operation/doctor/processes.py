@@ -78,7 +78,7 @@ def grpc_process(place: str) -> Findings:
     )
 
 
-def addresses() -> tuple[str, str, str]:
+def program_addresses() -> tuple[str, str, str]:
     """Where web, stream and gRPC (maybe empty) listen under `up`."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1

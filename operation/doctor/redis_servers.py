@@ -108,7 +108,7 @@ def redis_server(role: str, url: str) -> Findings:
             error=info["role"] != "master",
             todo="Set the address of the primary: a replica accepts no writes.",
         )
-        took = min(_timed(client.ping) for _ in range(5))
+        took = min(_call_seconds(client.ping) for _ in range(5))
         yield make_finding(
             f"{role} latency",
             f"{1000 * took:.1f} ms",
@@ -137,7 +137,7 @@ def redis_server(role: str, url: str) -> Findings:
     if role in DURABLE:
         yield from _durability(role, values)
     if role == "plays":
-        yield _server_of_the_plays(url)
+        yield _plays_server_sharing(url)
 
 
 def _durability(role: str, values: dict[str, str]) -> Findings:
@@ -158,8 +158,12 @@ def _durability(role: str, values: dict[str, str]) -> Findings:
     )
 
 
-def _server_of_the_plays(url: str) -> Finding:
-    shared = [other for other, theirs in redis_roles().items() if other != "plays" and _server(theirs) == _server(url)]
+def _plays_server_sharing(url: str) -> Finding:
+    shared = [
+        other
+        for other, theirs in redis_roles().items()
+        if other != "plays" and _server_identity(theirs) == _server_identity(url)
+    ]
     return make_finding(
         "plays server",
         f"is shared with {' and '.join(shared)}" if shared else "is not shared",
@@ -168,7 +172,7 @@ def _server_of_the_plays(url: str) -> Finding:
     )
 
 
-def _server(url: str) -> tuple[str | None, int | None, str]:
+def _server_identity(url: str) -> tuple[str | None, int | None, str]:
     parts = urlsplit(url)
     return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
 
@@ -254,7 +258,7 @@ def _cluster_node_settings(values: dict[str, str]) -> Finding:
     )
 
 
-def _timed(call: Callable[[], object]) -> float:
+def _call_seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

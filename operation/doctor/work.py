@@ -9,7 +9,7 @@ from accounts.mail.sending import unsent
 from operation.doctor.findings import WAIT_SECONDS, Findings, clock, make_finding
 from operation.gauges import BACKLOG, last_observed, oldest_waits, queue_lengths
 from seen.models import MergeRun
-from seen.status import NodeState, waiting
+from seen.status import NodeState, waiting_users
 from storage.connections import database_now, fetch
 from storage.queue import OUTSIDE, check_room
 
@@ -150,7 +150,7 @@ def deliveries(now: datetime) -> Findings:
 
 def merges_of_plays(now: datetime) -> Findings:
     """Check that plays are merged in time."""
-    left = waiting(now=now)[NodeState.LEFT]
+    left = waiting_users(now=now)[NodeState.LEFT]
     failed = MergeRun.objects.filter(started_at__gt=now - LATELY).exclude(error="").count()
     yield make_finding(
         "merges of plays",

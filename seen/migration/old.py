@@ -72,15 +72,15 @@ class Migration(msgspec.Struct):
 
 def state() -> Migration:
     """The state of the migration. Raises StoreUnavailableError."""
-    return _decoded(store().read([STATE_KEY])[0])
+    return _decode_state(store().read([STATE_KEY])[0])
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
     """Change the state of the migration, without a race. Raises StoreUnavailableError."""
-    store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
+    store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decode_state(data))))
 
 
-def _decoded(data: bytes | None) -> Migration:
+def _decode_state(data: bytes | None) -> Migration:
     return msgspec.json.decode(data, type=Migration) if data else Migration()
 
 
@@ -112,7 +112,7 @@ def plays_outside_filters(user_id: int, found: Sequence[bytes | None]) -> Ids:
     if not found:
         return _NOTHING
     mark, data = found
-    phase = _decoded(data).phase
+    phase = _decode_state(data).phase
     if phase == Phase.CUT_OVER or (mark and phase == Phase.RUNNING):
         return _NOTHING
     (reply,) = _execute([("ZRANGE", _key(user_id), 0, -1)])
@@ -128,7 +128,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
     if not settings.PLAYED_OLD_URL or not scores:
         return
     try:
-        if _decoded(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
+        if _decode_state(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
             return
     except StoreUnavailableError:
         pass  # a play written twice does no harm
@@ -144,7 +144,7 @@ class UnmigratedPlays(NamedTuple):
     """The users who are migrated with them."""
 
 
-def unmigrated(user_ids: Sequence[int], *, now: datetime) -> UnmigratedPlays:
+def unmigrated_plays(user_ids: Sequence[int], *, now: datetime) -> UnmigratedPlays:
     """The users' old plays that the filters lack. Raises StoreUnavailableError and redis.RedisError."""
     if not settings.PLAYED_OLD_URL or state().phase != Phase.RUNNING:
         return UnmigratedPlays({}, [])

@@ -67,7 +67,7 @@ def long_statements() -> Iterator[None]:
                 wrapper.close()
 
 
-def waited_for_lock(error: BaseException) -> bool:
+def is_lock_timeout(error: BaseException) -> bool:
     """Whether a statement ended because it had waited too long for a lock."""
     return isinstance(error.__cause__, LockNotAvailable)
 

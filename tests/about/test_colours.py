@@ -21,19 +21,19 @@ def test_contrasts_are_those_of_wcag() -> None:
 
 @pytest.mark.parametrize("accent", [OWN, "#b3261e", "#16704a", "#000000", "#6a1b9a"])
 def test_colours_that_can_be_read(accent: str) -> None:
-    colours.check(accent)
+    colours.check_accent(accent)
 
 
 @pytest.mark.parametrize("accent", ["#ffffff", "#ffcc00", "#8ea6ff", "#777777"])
 def test_colours_that_cannot_be_read_are_refused_with_the_reason(accent: str) -> None:
     with pytest.raises(ValidationError, match=r"the contrast is \d\.\d and must be at least 4\.5"):
-        colours.check(accent)
+        colours.check_accent(accent)
 
 
 @pytest.mark.parametrize("accent", ["", "red", "#12345", "#12345g", "#123456\n", "#123456;}body{display:none"])
 def test_texts_that_are_no_colour_are_refused(accent: str) -> None:
     with pytest.raises(ValidationError):
-        colours.check(accent)
+        colours.check_accent(accent)
 
 
 @pytest.mark.slow

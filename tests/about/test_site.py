@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.about import actions, site
 from accounts.about.models import Rule, SignUp, SiteSettings
-from storage.connections import count_asked
+from storage.connections import count_trips
 from web.pages import too_many
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,8 +32,8 @@ def test_a_site_without_a_row_has_the_defaults() -> None:
 
 def test_a_change_is_seen_at_once_by_its_process_and_costs_two_statements_a_time() -> None:
     assert site.current().name == "feedsite"
-    actions.change(name="Reading room", sign_up=SignUp.APPROVAL, contact_email="post@example.org")
-    with count_asked() as asked:
+    actions.change_settings(name="Reading room", sign_up=SignUp.APPROVAL, contact_email="post@example.org")
+    with count_trips() as asked:
         assert site.current().name == "Reading room"
         assert site.current().sign_up == SignUp.APPROVAL
         assert site.current().contact_email == "post@example.org"
@@ -47,25 +47,25 @@ def test_another_process_sees_a_change_when_its_time_is_over(monkeypatch: pytest
     other = site.SiteCopy()
     monkeypatch.setattr(site, "SECONDS", 0.0)
     assert other.get().name == "feedsite"
-    actions.change(name="Reading room")
+    actions.change_settings(name="Reading room")
     assert other.get().name == "Reading room"
 
 
 def test_a_change_that_is_rolled_back_is_seen_by_none() -> None:
     with pytest.raises(RuntimeError), transaction.atomic():  # noqa: PT012
-        actions.change(name="Reading room")
+        actions.change_settings(name="Reading room")
         raise RuntimeError
     assert site.current().name == "feedsite"
 
 
 def test_the_environment_overrides_the_choice(settings: Any) -> None:
-    actions.change(sign_up=SignUp.OPEN)
+    actions.change_settings(sign_up=SignUp.OPEN)
     settings.SIGN_UP = "closed"
     assert site.current().sign_up == SignUp.CLOSED
 
 
 def test_while_postgresql_refuses_the_last_copy_holds_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    actions.change(name="Reading room")
+    actions.change_settings(name="Reading room")
     assert site.current().name == "Reading room"
 
     def refuse() -> site.Site:
@@ -168,7 +168,7 @@ def test_an_announcement_ends_at_its_time() -> None:
 )
 def test_wrong_values_are_refused(field: str, value: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        actions.change(**{field: value})
+        actions.change_settings(**{field: value})
     assert list(refused.value.error_dict) == [field]
     assert not SiteSettings.objects.exists()
 
@@ -176,6 +176,6 @@ def test_wrong_values_are_refused(field: str, value: str) -> None:
 def test_counts_are_kept_in_the_row() -> None:
     actions.store_counts(users=3, active=2, items=4)
     assert (site.read().user_count, site.read().item_count) == (3, 4), "a row is made for them"
-    actions.change(name="Reading room")
+    actions.change_settings(name="Reading room")
     actions.store_counts(users=5, active=3, items=6)
     assert (site.read().name, site.read().user_count, site.read().item_count) == ("Reading room", 5, 6)

@@ -101,7 +101,7 @@ def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
         case "another password":
             change_password(user=user, current=PASSWORD, new="another long password")
         case "a forgotten password":
-            _empty, _name, number, token = recovery.link(user).partition("//")[2].split("/")
+            _empty, _name, number, token = recovery.reset_link(user).partition("//")[2].split("/")
             recovery.set_password(number=number, token=token, new="another long password")
         case "everywhere":
             log_out_everywhere(user=user)

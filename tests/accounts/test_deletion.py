@@ -79,10 +79,10 @@ def test_a_name_is_held_and_then_free(ann: User) -> None:
     actions.delete_account(user=ann)
     with pytest.raises(ValidationError, match="taken"):
         joining.sign_up(username="ANN", password=PASSWORD)
-    assert actions.forget_held_names() == 0
+    assert actions.release_held_names() == 0
     HeldName.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert joining.sign_up(username="Ann", password=PASSWORD).username == "Ann"
-    assert actions.forget_held_names() == 1
+    assert actions.release_held_names() == 1
     actions.delete_account(user=User.objects.named("ann").get())
     assert HeldName.objects.count() == 1
 

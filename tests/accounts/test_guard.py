@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from accounts.deactivation import deactivate
 from accounts.models import User
 from accounts.signing_in.guard import COOKIE
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +65,7 @@ def test_an_attempt_is_counted_in_one_round_trip_up_to_the_limit_that_refuses(
     ann: User, limits: dict[str, str]
 ) -> None:
     limits |= {"login": "1/hour", "login_name": "3/hour"}
-    with count_asked() as asked:
+    with count_trips() as asked:
         assert by_api(Client(), "ann", "wrong", "10.0.0.1").status_code == 400
     assert asked.round_trips == 2  # the call, and the attempt
     assert {by_api(Client(), "ann", "wrong", "10.0.0.1").status_code for _ in range(5)} == {429}

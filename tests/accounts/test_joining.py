@@ -64,7 +64,7 @@ def send(username: str = "newcomer", **fields: str) -> Any:
 
 # --- Closed ----------------------------------------------------------------------------------------------
 def test_a_closed_site_refuses_also_those_with_an_invitation(mode: Mode, keeper: User) -> None:
-    code = invitations.make(user=keeper).code
+    code = invitations.create(user=keeper).code
     mode(SignUp.CLOSED)
     for invite in ("", code):
         response = post(invite=invite)
@@ -133,7 +133,7 @@ def _trace(address: str) -> tuple[Any, ...]:
 # --- Invitations -----------------------------------------------------------------------------------------
 def test_an_invitation_lets_in_as_often_as_it_says(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
-    invitation = invitations.make(user=keeper, most_uses=2)
+    invitation = invitations.create(user=keeper, most_uses=2)
     assert post().status_code == 400
     assert list(post().json()) == ["invite"]
     assert post(invite="x" * 22).status_code == 400
@@ -149,7 +149,7 @@ def test_an_invitation_lets_in_as_often_as_it_says(mode: Mode, keeper: User) -> 
 
 def test_a_page_of_an_invitation_says_who_invites(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
-    code = invitations.make(user=keeper).code
+    code = invitations.create(user=keeper).code
     page = Client().get(f"/invite/{code}").content.decode()
     assert "keeper" in page
     assert f'value="{code}"' in page
@@ -163,7 +163,7 @@ def test_a_page_of_an_invitation_says_who_invites(mode: Mode, keeper: User) -> N
 
 def test_a_refused_name_uses_no_invitation(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
-    invitation = invitations.make(user=keeper)
+    invitation = invitations.create(user=keeper)
     assert post("keeper", invite=invitation.code).status_code == 400
     invitation.refresh_from_db()
     assert invitation.uses == 0
@@ -171,7 +171,7 @@ def test_a_refused_name_uses_no_invitation(mode: Mode, keeper: User) -> None:
 
 def test_an_invitation_ends(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
-    late, revoked = invitations.make(user=keeper, days=7), invitations.make(user=keeper)
+    late, revoked = invitations.create(user=keeper, days=7), invitations.create(user=keeper)
     assert invitations.revoke(invitation_id=revoked.pk)
     assert not invitations.revoke(invitation_id=revoked.pk)
     assert post(invite=revoked.code).status_code == 400
@@ -183,11 +183,11 @@ def test_an_invitation_ends(mode: Mode, keeper: User) -> None:
 def test_the_invitations_of_a_member_end_with_their_right_to_invite(mode: Mode) -> None:
     ann = UserFactory(username="ann")
     mode(SignUp.INVITE, members_invite=True)
-    code = invitations.make(user=ann).code
+    code = invitations.create(user=ann).code
     mode(SignUp.INVITE, members_invite=False)
     assert post(invite=code).status_code == 400
     with pytest.raises(PermissionDenied):
-        invitations.make(user=ann)
+        invitations.create(user=ann)
     mode(SignUp.INVITE, members_invite=True)
     User.objects.filter(pk=ann.pk).update(is_active=False)
     assert post(invite=code).status_code == 400
@@ -197,7 +197,7 @@ def test_the_invitations_of_a_member_end_with_their_right_to_invite(mode: Mode) 
 def test_members_make_small_invitations(mode: Mode, fields: dict[str, Any]) -> None:
     mode(SignUp.OPEN, members_invite=True)
     with pytest.raises(ValidationError):
-        invitations.make(user=UserFactory(), **fields)
+        invitations.create(user=UserFactory(), **fields)
 
 
 @pytest.mark.slow
@@ -205,32 +205,32 @@ def test_a_member_has_fifty_good_invitations(mode: Mode) -> None:
     ann = UserFactory()
     mode(SignUp.OPEN, members_invite=True)
     for _ in range(invitations.GOOD):
-        last = invitations.make(user=ann)
+        last = invitations.create(user=ann)
     with pytest.raises(ValidationError):
-        invitations.make(user=ann)
+        invitations.create(user=ann)
     invitations.revoke(invitation_id=last.pk, user=ann)
-    invitations.make(user=ann)
+    invitations.create(user=ann)
 
 
 @pytest.mark.slow
 def test_revoked_invitations_hide_no_good_ones(mode: Mode) -> None:
     ann = UserFactory()
     mode(SignUp.OPEN, members_invite=True)
-    good = [invitations.make(user=ann) for _ in range(invitations.GOOD - 1)]
+    good = [invitations.create(user=ann) for _ in range(invitations.GOOD - 1)]
     for _ in range(invitations.LATEST):
-        invitations.revoke(invitation_id=invitations.make(user=ann).pk, user=ann)
+        invitations.revoke(invitation_id=invitations.create(user=ann).pk, user=ann)
     listed = invitations.made_by(ann)
     assert {row.pk for row in listed if row.is_good} == {row.pk for row in good}
     assert len(listed) == invitations.LATEST + len(good)
-    invitations.make(user=ann)
+    invitations.create(user=ann)
     with pytest.raises(ValidationError):
-        invitations.make(user=ann)
+        invitations.create(user=ann)
 
 
 def test_a_stranger_revokes_no_invitation_of_another(keeper: User) -> None:
-    invitation = invitations.make(user=keeper)
+    invitation = invitations.create(user=keeper)
     assert not invitations.revoke(invitation_id=invitation.pk, user=UserFactory())
-    assert invitations.is_good(invitation.code)
+    assert invitations.is_valid(invitation.code)
 
 
 @pytest.fixture
@@ -298,7 +298,7 @@ def test_letters_with_invitations_are_limited_and_tell_of_no_account(
 def test_no_letter_goes_to_what_is_no_address(inviting: tuple[User, Client], address: str) -> None:
     assert invite(inviting[1], address).status_code == 422
     with pytest.raises(ValidationError):
-        invitations.make(user=inviting[0], address=address)
+        invitations.create(user=inviting[0], address=address)
     assert not Letter.objects.exists()
     assert not Invitation.objects.exists()
 
@@ -307,7 +307,7 @@ def test_no_letter_goes_to_what_is_no_address(inviting: tuple[User, Client], add
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_for_the_last_use_one_gets_in(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
-    code = invitations.make(user=keeper).code
+    code = invitations.create(user=keeper).code
 
     def join(number: int) -> bool:
         try:
@@ -324,7 +324,7 @@ def test_of_two_at_once_for_the_last_use_one_gets_in(mode: Mode, keeper: User) -
 def test_guessed_codes_count_against_their_address(mode: Mode, keeper: User, settings: Any) -> None:
     settings.RATES = settings.RATES | {"invite": "3/hour"}
     mode(SignUp.INVITE)
-    code = invitations.make(user=keeper, most_uses=10).code
+    code = invitations.create(user=keeper, most_uses=10).code
     for _ in range(5):
         assert Client().get(f"/invite/{code}").status_code == 200, "a good one costs nothing"
     assert [Client().get(f"/invite/guess-{number}").status_code for number in range(4)] == [200, 200, 200, 429]
@@ -334,7 +334,7 @@ def test_guessed_codes_count_against_their_address(mode: Mode, keeper: User, set
 
 def test_an_invitation_is_kept_also_by_an_open_site(mode: Mode, keeper: User) -> None:
     mode(SignUp.OPEN)
-    invitation = invitations.make(user=keeper)
+    invitation = invitations.create(user=keeper)
     assert post("ann", invite=invitation.code).status_code == 201
     assert post("bob", invite=invitation.code).status_code == 201, "used up, and not needed"
     assert Invited.objects.get().user.username == "ann"
@@ -480,7 +480,7 @@ def test_of_two_at_once_for_one_name_one_wins_user_or_application(mode: Mode) ->
 
 def test_an_invitation_spares_the_approval(mode: Mode, keeper: User) -> None:
     mode(SignUp.APPROVAL)
-    assert post(invite=invitations.make(user=keeper).code).status_code == 201
+    assert post(invite=invitations.create(user=keeper).code).status_code == 201
     assert post("other", invite="no code", reason="I read a lot.").status_code == 202
 
 
@@ -569,9 +569,9 @@ def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
 @pytest.mark.slow
 def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE, members_invite=True)
-    ann = joining.join(joining.SignUpInput("ann", PASSWORD), invite=invitations.make(user=keeper).code)
+    ann = joining.join(joining.SignUpInput("ann", PASSWORD), invite=invitations.create(user=keeper).code)
     assert ann is not None
-    made = invitations.make(user=ann, most_uses=3)
+    made = invitations.create(user=ann, most_uses=3)
     bob = joining.join(joining.SignUpInput("bob", PASSWORD), invite=made.code)
     assert bob is not None
     target = io.BytesIO()
@@ -587,10 +587,10 @@ def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keep
     assert [row.made_by for row in Invitation.objects.all()] == [keeper]
     assert not Invited.objects.exists(), "neither by whose ann came, nor who came by hers"
     assert User.objects.filter(pk=bob.pk, is_active=True).exists()
-    assert not invitations.is_good(made.code)
+    assert not invitations.is_valid(made.code)
 
 
 @pytest.mark.parametrize("code", ["a\0b", "%00"])
 def test_a_code_that_no_column_can_hold_is_no_invitation(code: str) -> None:
-    assert not invitations.is_good(code)
+    assert not invitations.is_valid(code)
     assert Client().get(f"/invite/{quote(code)}").status_code == 200

@@ -78,14 +78,14 @@ def test_staff_without_the_permission_decide_nothing(client: Client) -> None:
 @pytest.mark.slow
 def test_invitations_are_listed_and_revoked(page: Client) -> None:
     keeper = User.objects.get(username="keeper")
-    row = invitations.make(user=keeper)
+    row = invitations.create(user=keeper)
     joining.join(joining.SignUpInput("ann", PASSWORD), invite=row.code)
-    other = invitations.make(user=keeper)
+    other = invitations.create(user=keeper)
     address = "/admin/accounts/invitation/"
     assert page.get(address).status_code == 200
     assert "@ann" in page.get(f"{address}{row.pk}/change/").content.decode()
     assert "1 invitation revoked." in act(page, "revoke", [other], address)
-    assert not invitations.is_good(other.code)
+    assert not invitations.is_valid(other.code)
 
 
 @pytest.mark.slow
@@ -106,6 +106,6 @@ def test_members_make_invitations_where_the_site_lets_them(client: Client) -> No
         assert client.post("/settings/invitations", fields).status_code == 422
     other = logged_in(UserFactory())
     other.post(f"/settings/invitations/{row.pk}/revoke")
-    assert invitations.is_good(row.code)
+    assert invitations.is_valid(row.code)
     client.post(f"/settings/invitations/{row.pk}/revoke")
-    assert not invitations.is_good(row.code)
+    assert not invitations.is_valid(row.code)

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from accounts.about import site
 from accounts.actions import issue_token
-from accounts.locale import place_name, zone_of
+from accounts.locale import zone_city, zone_of
 from accounts.models import User
 from items.models import Item
 from items.pages.reading import ago, full_time, time_left
@@ -242,7 +242,7 @@ def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> 
 )
 def test_a_zone_has_the_name_of_its_city(language: str, zone: str, name: str) -> None:
     with translation.override(language):
-        assert place_name(zone) == name
+        assert zone_city(zone) == name
 
 
 @pytest.mark.parametrize(

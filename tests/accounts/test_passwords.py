@@ -77,7 +77,7 @@ def test_a_change_takes_any_form(ann: User) -> None:
 
 
 def test_a_reset_takes_any_form(ann: User) -> None:
-    path = recovery.link(ann).partition("//")[2].partition("/")[2]
+    path = recovery.reset_link(ann).partition("//")[2].partition("/")[2]
     assert Client().post(f"/{path}", {"new": NFD_NEW}).status_code == 302
     assert logs_in(NEW)
 

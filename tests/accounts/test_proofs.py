@@ -204,7 +204,7 @@ def new_password(user: User) -> None:
 
 
 def recovered(user: User) -> None:
-    number, token = recovery.link(user).split("/")[-2:]
+    number, token = recovery.reset_link(user).split("/")[-2:]
     recovery.set_password(number=number, token=token, new=NEW)
 
 
@@ -276,7 +276,7 @@ def test_no_right_outlives_its_proof(ann: User, door: Door, end: Callable[[User]
 
 
 def without_passkey(user: User) -> None:
-    for row in second_factors.rows_of(user):
+    for row in second_factors.authenticators_of(user):
         second_factors.remove(user=user, row_id=row.pk)
 
 
@@ -301,7 +301,7 @@ def test_what_an_ended_session_asks_for_is_refused(ann: User, act: str) -> None:
         "send_again": lambda: addresses.send_again(user=before),
         "token": lambda: actions.issue_token(user=before),
     }
-    with pytest.raises(proofs.EndedError):
+    with pytest.raises(proofs.LoginEndedError):
         acts[act]()
 
 

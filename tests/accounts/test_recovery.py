@@ -90,7 +90,7 @@ def test_a_link_ends(ends: str) -> None:
             path = path[:-1] + ("a" if path[-1] != "a" else "b")
         case "other":
             other = with_address("bob", "bob@example.org")
-            path = recovery.link(other).rpartition("/")[0].partition("//")[2].partition("/")[2]
+            path = recovery.reset_link(other).rpartition("/")[0].partition("//")[2].partition("/")[2]
             path = f"/{path}/{link_for('ann').rpartition('/')[2]}"
     with time_machine.travel(moment, tick=True):
         assert Client().get(path).status_code == 410

@@ -15,7 +15,7 @@ from accounts import actions, export
 from accounts.about import site
 from accounts.avatars import small_avatar_url
 from accounts.models import User
-from accounts.proofs import EndedError
+from accounts.proofs import LoginEndedError
 from items import actions as items
 from items.filters import filters
 from items.models import Item
@@ -167,7 +167,7 @@ def test_guessing_the_password_is_limited(page: Client, api: APIClient, settings
 def test_of_two_changes_with_the_same_password_one_counts(ann: User) -> None:
     stale = User.objects.get(pk=ann.pk)
     actions.change_password(user=ann, current=PASSWORD, new=NEW)
-    with pytest.raises(EndedError):
+    with pytest.raises(LoginEndedError):
         actions.change_password(user=stale, current=PASSWORD, new="another-one-8")
     assert works(NEW)
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from playwright.sync_api import Page
 
 from accounts import addresses
-from accounts.about.actions import change as describe
+from accounts.about.actions import change_settings as describe
 from accounts.about.actions import save_rule
 from accounts.about.models import Rule
 from accounts.actions import edit_profile
@@ -117,7 +117,7 @@ class World:
         self.session(self.reader, "my last session", State.REPLAY)
         live.cancel(session=self.session(self.reader, "not to be"), now=timezone.now())
         self.admin = UserFactory.create(username="admin", is_staff=True, is_superuser=True)
-        self.invitation = invitations.make(user=self.admin)
+        self.invitation = invitations.create(user=self.admin)
         describe(
             short_description="Books, slowly.",
             description="We read.\n\nhttps://example.org/",
@@ -138,7 +138,7 @@ class World:
         now = int(time.time()) // 30
         code = pyotp.TOTP(APP_SECRET).generate_otp(now)
         second_factors.set_up_app(user=self.reader, secret=APP_SECRET, code=code)
-        self.reset_link = urlsplit(recovery.link(self.writer)).path
+        self.reset_link = urlsplit(recovery.reset_link(self.writer)).path
 
     def order(self) -> None:
         self.list = lists.create(owner=self.reader, title="Friends 朋友", is_exclusive=False)

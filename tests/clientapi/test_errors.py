@@ -19,7 +19,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from media.models import MediaFile, MediaKind
 from relations import actions as relations
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support import servers
 from tests.support.addresses import client_patterns
 from tests.support.clients import Caller, token_of
@@ -377,7 +377,7 @@ def test_browsers_may_read_the_rates(caller: Caller) -> None:
 
 def test_the_rest_of_a_rate_costs_no_round_trip(caller: Caller) -> None:
     for expected in (2, 1, 1):  # the first call marks its token
-        with count_asked() as asked:
+        with count_trips() as asked:
             caller.get("v1/preferences")
         assert (asked.round_trips, "X-RateLimit-Reset" in caller.response) == (expected, True)
 

@@ -15,7 +15,7 @@ from items import actions as items
 from items.filters.filters import create
 from items.models import Item
 from relations import actions as relations
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.api import client_of
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, with_card
@@ -37,7 +37,7 @@ def full_home(reader: User, senders: int = PAGE) -> list[Item]:
 
 def asked(client: Any, path: str, **headers: str) -> int:
     """Through `fetch` and the ORM."""
-    with CaptureQueriesContext(connection) as queries, count_asked() as fetched:
+    with CaptureQueriesContext(connection) as queries, count_trips() as fetched:
         assert client.get(path, **headers).status_code == 200
     return max(len(queries.captured_queries), fetched.statements if hasattr(fetched, "statements") else 0)
 

@@ -4,7 +4,7 @@ from django.conf import settings
 
 from discover.cache import CachedRecommendation, CandidateList
 from storage import keys
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.patience import SHORT
 
 ENTRIES = [CachedRecommendation(number, f"tag:{number}|x") for number in range(1, 8)]
@@ -54,7 +54,7 @@ def test_reasons_out_of_step_stay_with_their_items(cache: CandidateList, feeds: 
 
 
 def test_each_call_is_one_round_trip(cache: CandidateList) -> None:
-    with count_asked() as asked:
+    with count_trips() as asked:
         cache.push(ENTRIES)
         cache.pop(2)
         cache.put_back(ENTRIES[:1])

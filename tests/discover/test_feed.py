@@ -19,7 +19,7 @@ from items.models import Item
 from relations import actions as relations
 from seen import played
 from storage import connections, keys
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support import servers
 from tests.support.at_once import at_once
 from tests.support.patience import SHORT
@@ -112,7 +112,7 @@ def test_an_empty_cache_is_refreshed_silently(reader: User, publish: Publish, fe
 def test_load_more_pops_once(reader: User, publish: Publish) -> None:
     publish(50)
     refresh(reader, limit=20)
-    with statements() as executed, count_asked() as asked:
+    with statements() as executed, count_trips() as asked:
         load_more(reader, limit=20)
     assert asked.round_trips == 1
     assert len(executed) == 3, "lock, page, what was issued"
@@ -121,7 +121,7 @@ def test_load_more_pops_once(reader: User, publish: Publish) -> None:
 @pytest.mark.slow
 def test_a_refresh_takes_a_constant_number_of_calls(reader: User, publish: Publish) -> None:
     def cost() -> tuple[int, int]:
-        with statements() as executed, count_asked() as asked:
+        with statements() as executed, count_trips() as asked:
             refresh(reader, limit=20)
         return asked.round_trips, len(executed)
 
@@ -301,7 +301,7 @@ def test_what_was_issued_is_told_to_the_plays_where_they_count(
     made = publish(4)
     refresh(reader, limit=3)
     assert record_issued_pages() == 1
-    assert sorted(played.recent(reader.pk).issued, reverse=True) == made[:3]
+    assert sorted(played.recent_ids(reader.pk).issued, reverse=True) == made[:3]
 
 
 def test_they_belong_to_the_day_on_which_they_were_issued(reader: User, publish: Publish) -> None:

@@ -72,7 +72,7 @@ def test_opening_an_item_is_a_play_where_plays_count(
     settings.DISCOVER_SEEN = what
     item = ItemFactory()
     assert page.get(f"/items/{item.pk}").status_code == 200
-    assert (item.pk in played.recent(ann.pk).played) == is_played
+    assert (item.pk in played.recent_ids(ann.pk).played) == is_played
 
 
 @pytest.mark.slow

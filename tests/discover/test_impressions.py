@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis.connection import AbstractConnection
 
 from discover import impressions, tasks
-from discover.impressions import Impression, ShardFill, check, fill, record, shard_of, shown_among
+from discover.impressions import Impression, ShardFill, check_overfull, record, shard_fills, shard_of, shown_among
 from runtime import metrics
 from runtime.embedded import Valkey
 from storage import connections, keys
@@ -177,8 +177,8 @@ def everything_is_unavailable() -> None:
     for ask in (
         lambda: shown_among(1, [1], today=TODAY),
         lambda: record([Impression(1, TODAY, [1])]),
-        lambda: fill(TODAY),
-        lambda: check(TODAY),
+        lambda: shard_fills(TODAY),
+        lambda: check_overfull(TODAY),
     ):
         with pytest.raises(FeedsUnavailableError):
             ask()
@@ -236,7 +236,7 @@ def test_a_day_of_another_kind_is_unknown_and_replaced_when_something_is_recorde
         client.lpush(key, "something")
     record([Impression(1, TODAY - 3 * DAY, [3])])
     assert shown_among(1, [0, 3], today=TODAY) == {3}
-    assert all(found.shard != shard_of(1) for found in fill(TODAY))
+    assert all(found.shard != shard_of(1) for found in shard_fills(TODAY))
     record([Impression(1, TODAY, [0]), Impression(1, TODAY - 3 * DAY, [4])])
     assert shown_among(1, [0, 3, 4], today=TODAY) == {0, 3, 4}
     assert client.type(key_of(1, TODAY - DAY)) == b"list", "nothing was recorded there"
@@ -254,7 +254,7 @@ def test_days_of_the_other_kind_are_asked_in_one_round_trip(trips: list[None], c
     [
         (lambda: shown_among(1, [1], today=TODAY), set()),
         (lambda: record([Impression(1, TODAY, [1])]), None),
-        (lambda: fill(TODAY), []),
+        (lambda: shard_fills(TODAY), []),
     ],
 )
 def test_a_server_that_lost_the_module(
@@ -278,7 +278,7 @@ def test_a_server_that_gained_the_module(
     use(feeds_server)
     record([Impression(1, TODAY, [5])])
     stale = impressions._chosen
-    impressions._chosen = impressions._Chosen()
+    impressions._chosen = impressions._FilterChoice()
     use(module_server)
     record([Impression(1, TODAY, [1])])
     impressions._chosen = stale
@@ -314,13 +314,13 @@ def of_shard(shard: int) -> int:
 
 
 def test_how_full_the_shards_are(kind: str, small: None) -> None:
-    assert fill(TODAY) == []
+    assert shard_fills(TODAY) == []
     record([Impression(of_shard(1), TODAY, range(1, 501))])
-    (found,) = fill(TODAY)
+    (found,) = shard_fills(TODAY)
     about = pytest.approx(500, rel=0.05)
     assert found == ShardFill(TODAY, 1, about, pytest.approx(1_000, rel=0.01))
     assert not found.is_over
-    assert fill(TODAY - DAY) == []
+    assert shard_fills(TODAY - DAY) == []
 
 
 def test_a_shard_over_its_capacity_is_reported_once(
@@ -328,27 +328,27 @@ def test_a_shard_over_its_capacity_is_reported_once(
 ) -> None:
     record([Impression(of_shard(0), TODAY, range(1, 1_301)), Impression(of_shard(1), TODAY, range(1, 901))])
     for _ in range(3):
-        (over,) = check(TODAY)
+        (over,) = check_overfull(TODAY)
         assert (over.shard, over.is_over) == (0, True)
-        monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
+        monkeypatch.setattr(impressions, "_chosen", impressions._FilterChoice())
         monkeypatch.setattr(tasks, "database_now", lambda: datetime(TODAY.year, TODAY.month, TODAY.day, tzinfo=UTC))
         tasks.check_impressions()
     (line,) = caplog.messages
     assert line.startswith(f"Shard 0 of {TODAY} has about 1")
     assert "FEEDSITE_IMPRESSION_CAPACITY" in line
     record([Impression(of_shard(1), TODAY, range(901, 1_301)), Impression(of_shard(0), TODAY + DAY, range(1, 1_301))])
-    assert len(check(TODAY)) == 2
-    assert len(check(TODAY + DAY)) == 1
+    assert len(check_overfull(TODAY)) == 2
+    assert len(check_overfull(TODAY + DAY)) == 1
     assert [message[:21] for message in caplog.messages[1:]] == [f"Shard 1 of {TODAY}", f"Shard 0 of {TODAY + DAY}"]
 
 
 @pytest.mark.slow
 def test_how_full_the_fullest_shard_is_can_be_measured(kind: str, small: None) -> None:
     record([Impression(of_shard(0), TODAY, range(1, 301)), Impression(of_shard(1), TODAY, range(1, 901))])
-    check(TODAY)
+    check_overfull(TODAY)
     (line,) = re.findall(r"^feedsite_impressions_fill_ratio (\S+)$", metrics.exposition().decode(), re.MULTILINE)
     assert float(line) == pytest.approx(0.9, rel=0.05)
-    check(TODAY + DAY)
+    check_overfull(TODAY + DAY)
     assert "feedsite_impressions_fill_ratio 0.0\n" in metrics.exposition().decode()
 
 

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from discover import filling, indexing
-from discover.indexing import PART, create, index_slice, load_part, write_changes
+from discover.indexing import PART, create, index_slice, load_batch, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch_server import OpenSearchError
 from items import actions, counts
@@ -307,15 +307,15 @@ def test_writers_take_turns(opensearch: OpenSearch) -> None:
 def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     many(2 * PART + 10)
     create()
-    assert load_part() == PART
+    assert load_batch() == PART
     with opensearch.in_trouble(status(500)), pytest.raises(OpenSearchError):
-        load_part()
+        load_batch()
     assert indexing.count_left() == PART + 10
     create()  # again: changes nothing
     assert indexing.count_left() == PART + 10
     newest = max(public())
     assert newest in opensearch.documents
-    assert [load_part(), load_part(), load_part()] == [PART, 10, 0]
+    assert [load_batch(), load_batch(), load_batch()] == [PART, 10, 0]
     assert set(opensearch.documents) == public()
 
 
@@ -323,7 +323,7 @@ def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
 def test_what_changes_while_it_is_loaded(opensearch: OpenSearch) -> None:
     many(PART + 10)
     create()
-    load_part()
+    load_batch()
     oldest, newest = Item.objects.get(pk=min(public())), Item.objects.get(pk=max(public()))
     actions.delete(item=oldest)
     actions.delete(item=newest)

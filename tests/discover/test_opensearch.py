@@ -379,7 +379,7 @@ def test_without_an_address_nobody_is_asked(settings: Any) -> None:
     assert settings.OPENSEARCH_URL == ""
     index_slice()
     indexing.enqueue_changes([1])
-    indexing.load_again()
+    indexing.restart_load()
     post()
     assert source(UserFactory.create()) == "postgres"
     assert not SearchIndex.objects.exists()

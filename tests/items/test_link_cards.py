@@ -395,7 +395,7 @@ def test_a_picture_that_no_card_came_to_show(
     """The worker died after the picture and before the card."""
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(), kind="image/jpeg")}
     linking(ann, far)
-    monkeypatch.setattr(link_cards, "_write", lambda *_args: None)
+    monkeypatch.setattr(link_cards, "_write_card", lambda *_args: None)
     work()
     assert files_of(media_folder)
     MediaFile.objects.update(created_at=Now() - timedelta(days=2))

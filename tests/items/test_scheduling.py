@@ -180,7 +180,7 @@ def test_what_is_wrong_is_said_at_once(ann: User, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ContentError, match="Mention someone"):
         plan(ann, visibility=Visibility.MENTIONED)
     for minutes in (-1, 4, 60 * 24 * 367):
-        with pytest.raises(scheduling.TimeError):
+        with pytest.raises(scheduling.PublishTimeError):
             scheduling.schedule(sender=ann, publish_at=soon(minutes), content={"text": "later"})
     monkeypatch.setattr(scheduling, "MOST", 1)
     plan(ann)

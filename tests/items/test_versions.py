@@ -116,7 +116,7 @@ def test_moderators_hide_versions(verb: str, ann: Any, bob: Any) -> None:
     acts: dict[str, Any] = {
         "hold": lambda: actions.hold(item=item, reasons=["words"]),
         "reject": lambda: actions.reject(item=item),
-        "hide": lambda: versions.hide(item.pk),
+        "hide": lambda: versions.hide_versions(item.pk),
     }
     acts[verb]()
     edit(item, "third")  # held or rejected words never become a public version
@@ -151,7 +151,7 @@ def test_versions_are_exported_and_purged(ann: Any, bob: Any) -> None:
     item, others = say(ann, "first"), say(bob)
     edit(item, "second")
     edit(others, "third")
-    versions.hide(item.pk)
+    versions.hide_versions(item.pk)
     (exported,) = [file for file in files(ann) if file.name == "edits.jsonl"]
     assert [(row.item_id, bytes(row.content)) for row in exported.rows] == [(str(item.pk), b'{"text": "first"}')]
     assert purge.purge(user_id=ann.pk, limit=5)

@@ -21,7 +21,7 @@ from live.snapshot import SnapshotExpiredError, UnknownSnapshotError, WalkSnapsh
 from live.walk import LivePage
 from relations import actions as relations
 from storage import connections, keys
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, dead
 from tests.support.sessions import seen, session
@@ -77,7 +77,7 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
     spent: list[tuple[list[str], int, int]] = []
 
     def cost(**at: Any) -> LivePage:
-        with statements() as queries, count_asked() as asked:
+        with statements() as queries, count_trips() as asked:
             found = live_page(user, **{"page_size": 3, "now": timezone.now()} | at)
         spent.append((found.sources, len(queries), asked.round_trips))
         found.store()

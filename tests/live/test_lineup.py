@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from live import actions, lineup, measuring
-from live.lineup import Lineup, Scheduled
+from live.lineup import Lineup, ScheduledEntry
 from live.models import Host, LiveSession, State
 from runtime import metrics
 from storage import ids, keys
@@ -19,7 +19,7 @@ MS = int(NOW.timestamp() * 1000)
 HOUR = 3_600_000
 
 
-def held(feeds: redis.Redis, host_id: int) -> tuple[int, list[Scheduled]]:
+def held(feeds: redis.Redis, host_id: int) -> tuple[int, list[ScheduledEntry]]:
     return Lineup.read(pipelined(feeds, [Lineup(host_id).read_command()])[0])
 
 
@@ -42,10 +42,10 @@ def test_holds_what_is_live_or_upcoming_in_the_order_of_the_feed(feeds: redis.Re
     assert version == row.version == row.applied
     assert row.scheduled == 4
     assert entries[::-1] == [
-        Scheduled(second.pk, MS + HOUR),
-        Scheduled(first.pk, MS),
-        Scheduled(soon.pk, -MS - 2 * HOUR),
-        Scheduled(later.pk, -MS - 9 * HOUR),
+        ScheduledEntry(second.pk, MS + HOUR),
+        ScheduledEntry(first.pk, MS),
+        ScheduledEntry(soon.pk, -MS - 2 * HOUR),
+        ScheduledEntry(later.pk, -MS - 9 * HOUR),
     ]
 
 
@@ -85,7 +85,7 @@ def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
     version = Host.objects.get(pk=host.pk).version
     pipelined(feeds, [Lineup(host.pk).put(generation(), version + 1000, [])])
     lineup.apply(host.pk)
-    assert held(feeds, host.pk) == (version, [Scheduled(session.pk, -MS)])
+    assert held(feeds, host.pk) == (version, [ScheduledEntry(session.pk, -MS)])
 
 
 def test_a_version_that_was_lost_does_not_come_again() -> None:

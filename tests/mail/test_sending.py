@@ -211,11 +211,11 @@ def test_two_workers_send_a_letter_once(post: MailServer) -> None:
     for number in range(20):
         write(f"reader{number}@example.org")
 
-    at_once(*[sending._send_all] * 4)  # as without the cache server, which holds the lock
+    at_once(*[sending._send_batch] * 4)  # as without the cache server, which holds the lock
 
     while Letter.objects.filter(state=LetterState.WAITING).exists():
         again()
-        sending._send_all()
+        sending._send_batch()
     assert len(post.letters) == len({letter["Message-ID"] for letter in post.letters}) == 20
 
 

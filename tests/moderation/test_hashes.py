@@ -81,7 +81,7 @@ def test_a_blocked_picture_is_refused(sender: User, moderator: User, media_folde
     assert tried(rule)[0] == ("sender", None)
     assert rule.last_attempt_at
     rule.is_enabled = False
-    hashes.change(rule=rule, by=moderator)
+    hashes.change_rule(rule=rule, by=moderator)
     assert client.post(f"{API}/me/media", {"file": upload(PHOTO)}, format="multipart").status_code == 201
 
 

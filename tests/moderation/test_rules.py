@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def codes(item: Item) -> list[str]:
-    return [reason.code for reason in rules.reasons(item)]
+    return [reason.code for reason in rules.item_reasons(item)]
 
 
 def draft(sender: User, text: str = "words", **fields: Any) -> Item:
@@ -36,13 +36,13 @@ def test_words_are_found_in_all_that_people_read(sender: User, spam: WordRule) -
     assert codes(link) == ["words"]
     assert codes(Item(sender=sender, content={"text": "x", "warning": "Spam inside"})) == ["words"]
     assert codes(draft(sender, "x", media=[{"id": "1", "description": "a spam tin"}, {"id": "2"}])) == ["words"]
-    assert [str(reason) for reason in rules.reasons(draft(sender, "spam"))] == ["words: spam"]
+    assert [str(reason) for reason in rules.item_reasons(draft(sender, "spam"))] == ["words: spam"]
 
 
 def test_the_reason_names_the_words_as_far_as_people_read(sender: User) -> None:
     for number in range(12):
         WordRule.objects.create(text=f"w{number:02}")
-    (reason,) = rules.reasons(draft(sender, " ".join(f"w{number:02}" for number in range(12))))
+    (reason,) = rules.item_reasons(draft(sender, " ".join(f"w{number:02}" for number in range(12))))
     assert reason.words == ", ".join(f"w{number:02}" for number in range(10)) + ", …"
 
 
@@ -69,10 +69,10 @@ def test_what_was_rolled_back_was_never_in_force(sender: User, spam: WordRule) -
 
 
 def test_the_words_are_compiled_once_a_version(sender: User, spam: WordRule) -> None:
-    rules.reasons(draft(sender))
+    rules.item_reasons(draft(sender))
     compiled = rules._list
     with statements() as asked:
-        rules.reasons(draft(sender, "spam"))
+        rules.item_reasons(draft(sender, "spam"))
     assert rules._list is compiled
     assert len(asked) == 1
     version = WordListVersion.objects.get().version

@@ -281,7 +281,7 @@ def test_names_of_files_of_ours_are_not_those_of_the_archive(tmp_path: Path) -> 
     )
     unpack(source, place, reader.bounds())
     assert sorted(path.name[:7] for path in place.iterdir()) == ["medium-", "outbox."]
-    assert archive.medium(place, "https://x.example/media_attachments/files/a/b.jpg")
+    assert archive.find_medium(place, "https://x.example/media_attachments/files/a/b.jpg")
     for url in (
         "",
         "a/b.jpg",
@@ -289,7 +289,7 @@ def test_names_of_files_of_ours_are_not_those_of_the_archive(tmp_path: Path) -> 
         "xmedia_attachments/files/a/b.jpg",
         "media_attachments/../outbox.json",
     ):
-        assert archive.medium(place, url) is None
+        assert archive.find_medium(place, url) is None
 
 
 ENTRIES: dict[str, Any] = {
@@ -329,12 +329,12 @@ def test_very_many_entries_take_little_time_and_memory(tmp_path: Path) -> None:
     begin = time.process_time()
     tracemalloc.start()
     try:
-        assert finding.index(path) == finding.COUNTED
+        assert finding.write_index(path) == finding.COUNTED
         assert tracemalloc.get_traced_memory()[1] < 20 << 20
     finally:
         tracemalloc.stop()
     assert time.process_time() - begin < 5
-    assert len(finding.opened(path)) == finding.ITEMS
+    assert len(finding.open_outbox(path)) == finding.ITEMS
 
 
 @pytest.mark.long
@@ -354,7 +354,7 @@ def test_the_search_for_posts_ends(tmp_path: Path, start: bytes, part: bytes, fa
     path = text(tmp_path, start, part, 40 << 20)
     begin = time.process_time()
     with pytest.raises(OutboxError, match=failure):
-        finding.index(path)
+        finding.write_index(path)
     assert time.process_time() - begin < 15
 
 

@@ -21,7 +21,7 @@ from notifications.models import Notification
 from relations import actions as relations
 from storage import claims, ids
 from storage.queue import QUESTIONS
-from storage.quiet import is_wanted
+from storage.quiet import has_work
 from tests.support.archives import HOST, actor, address, attachment, boost, files_of, note, tarred, zipped
 from tests.support.bringing import brought, posts_of
 from tests.support.factories import UserFactory
@@ -450,13 +450,13 @@ def test_files_whose_row_comes_while_a_sweep_looks_stay(user: User, folder: Path
 
 def test_beat_sends_the_sweeper_while_it_may_find_something(user: User) -> None:
     question = QUESTIONS["moving.sweep"]
-    assert not is_wanted(question)
+    assert not has_work(question)
     made = actions.begin(user=user, file=zipped(files_of([note(1)])))
-    assert is_wanted(question)
+    assert has_work(question)
     assert actions.cancel(user=user, import_id=made.pk)
-    assert is_wanted(question), "its files are there"
+    assert has_work(question), "its files are there"
     ArchiveImport.objects.update(finished_at=timezone.now() - timedelta(minutes=3))
-    assert not is_wanted(question)
+    assert not has_work(question)
 
 
 def test_one_archive_at_a_time_and_five_a_day(user: User, folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from accounts.models import User
 from community.archives import actions, archive, importing, listed
-from community.archives.listed import FILES, Lists
+from community.archives.listed import FILES, ArchiveLists
 from community.archives.models import NOTES, ArchiveImport, ImportState, ListKind
 from items import actions as items
 from items.models import Bookmark, Item, Like, Pin
@@ -290,9 +290,9 @@ def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch
     monkeypatch.setattr(listed, "COUNTED", tries(5_000, 500_000))
     path, most = tmp_path / "likes.json", archive.LIST_BYTES - 100
     path.write_bytes(b'{"orderedItems":[' + b",".join([entry] * (most // (len(entry) + 1))) + b"]}")
-    (kept,) = Lists(tmp_path).found().values()
+    (kept,) = ArchiveLists(tmp_path).found().values()
     assert kept == {"total": listed.ENTRIES, "left_out": {"many": listed.COUNTED - listed.ENTRIES}}
-    assert set(Lists(tmp_path).entries(ListKind.LIKES)) == {""}
+    assert set(ArchiveLists(tmp_path).entries(ListKind.LIKES)) == {""}
 
 
 def test_words_of_lists_can_be_kept(user: User) -> None:

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from accounts import actions as accounts
 from accounts.models import Session, User
-from accounts.proofs import EndedError
+from accounts.proofs import LoginEndedError
 from feedsite import celery
 from items import actions as items
 from items.filters import filters
@@ -564,7 +564,7 @@ def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service
     browser.force_login(reader)
     before = User.objects.get(pk=reader.pk)
     accounts.change_password(user=reader, current=PASSWORD, new="another long passphrase")
-    with pytest.raises(EndedError):
+    with pytest.raises(LoginEndedError):
         actions.subscribe(
             user=before,
             holder=DeviceHolder(session_key=browser.session.session_key),

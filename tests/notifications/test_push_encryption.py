@@ -13,8 +13,8 @@ from notifications.push.encryption import (
     CURVE,
     EncryptedMessage,
     encrypt_draft_04,
+    encrypt_message,
     encrypt_rfc8291,
-    encrypted,
     from_base64,
     public_key,
     to_base64url,
@@ -53,16 +53,16 @@ def test_the_draft_as_another_library_has_it() -> None:
 @pytest.mark.parametrize("is_standard", [True, False])
 def test_only_the_device_opens_it(is_standard: bool) -> None:
     device = Device()
-    letter = encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
+    letter = encrypt_message(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
     assert MESSAGE not in letter.body
     assert device.opened(letter.body, letter.headers) == MESSAGE
-    assert letter.body != encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard).body
+    assert letter.body != encrypt_message(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard).body
 
 
 @pytest.mark.parametrize("is_standard", [True, False])
 def test_the_site_signs_for_one_service(is_standard: bool) -> None:
     device = Device()
-    letter = encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
+    letter = encrypt_message(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
     headers = vapid_headers(letter, "https://push.example.org:443/send/1?a=b", public_key())
     kind, _, said = headers["Authorization"].partition(" ")
     token = said.removeprefix("t=").partition(",")[0]

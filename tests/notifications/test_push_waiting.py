@@ -435,16 +435,16 @@ def test_a_lost_task_is_missed(device: Device, queue: Queue, other: User) -> Non
     say(other, "@reader")
     queue.step()
     queue.waits.clear()
-    assert not quiet.is_wanted(QUESTIONS["notifications.sweep_pushes"])
+    assert not quiet.has_work(QUESTIONS["notifications.sweep_pushes"])
     PushSubscription.objects.update(due_at=timezone.now() - timedelta(seconds=90))
     assert overdue() == pytest.approx(90, abs=5)
-    assert quiet.is_wanted(QUESTIONS["notifications.sweep_pushes"])
+    assert quiet.has_work(QUESTIONS["notifications.sweep_pushes"])
     assert at_once(*[waiting.sweep] * 3).count(1) == 1
     assert len(queue.waits) == 1
     queue.work()
     assert overdue() == 0
     assert bodies(device) == ["@reader"]
-    assert not quiet.is_wanted(QUESTIONS["notifications.sweep_pushes"])
+    assert not quiet.has_work(QUESTIONS["notifications.sweep_pushes"])
 
 
 def test_the_sweep_waits_behind_what_it_may_send_again() -> None:

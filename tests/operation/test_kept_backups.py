@@ -338,12 +338,14 @@ def test_what_could_not_be_restored_is_not_good(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.slow
 def test_a_database_without_a_table_is_not_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     UserFactory()
-    real = dumps._client
+    real = dumps._run_client
     monkeypatch.setattr(
-        dumps, "_client", lambda command, to, **streams: real([*command, "--exclude-table=live_host"], to, **streams)
+        dumps,
+        "_run_client",
+        lambda command, to, **streams: real([*command, "--exclude-table=live_host"], to, **streams),
     )
     call_command("backup", tmp_path / "site.backup", stdout=io.StringIO())
-    monkeypatch.setattr(dumps, "_client", real)
+    monkeypatch.setattr(dumps, "_run_client", real)
     assert "live_host is missing" in refusal(tmp_path / "site.backup")
 
 

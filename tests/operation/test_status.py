@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from operation import gauges
 from runtime.embedded import wait_for
-from runtime.programs import PROGRAM, default_address, programs, running
+from runtime.programs import PROGRAM, default_address, programs, running_programs
 from runtime.version import VERSION
 from tests.support.clusters import free_ports
 from tests.support.factories import ItemFactory
@@ -48,13 +48,13 @@ def program(name: str) -> Iterator[int]:
 def test_programs_are_named_without_their_children() -> None:
     before = timezone.now()
     with program("web") as web, program("worker") as worker:
-        found = running(settings.DATA_DIR)
+        found = running_programs(settings.DATA_DIR)
         assert [(each.name, each.version, each.pid) for each in found] == [
             ("web", VERSION, web),
             ("worker", VERSION, worker),
         ]
         assert all(abs(each.since - before) < timedelta(seconds=60) for each in found)
-        assert not running(settings.DATA_DIR / "other")
+        assert not running_programs(settings.DATA_DIR / "other")
         assert f"version {VERSION}, process {web}" in told()
     assert "none runs on this machine" in told()
 

@@ -19,9 +19,9 @@ from media import actions as media
 from operation.backup import upper_size_bound
 from operation.doctor import postgresql
 from operation.doctor.findings import ERROR
-from operation.upgrade import ROOM_BYTES, UpgradeError, check_room, unapplied
+from operation.upgrade import ROOM_BYTES, UpgradeError, check_disk_space, unapplied
 from runtime.embedded import command_contains, wait_for
-from runtime.older_database import known
+from runtime.older_database import known_migrations
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
 
@@ -107,7 +107,7 @@ def test_a_database_of_an_older_version_is_refused(
 @pytest.mark.django_db
 def test_a_database_with_all_squashed_migrations_goes_on() -> None:
     """No statement touches its tables."""
-    squashed = [(each.app_label, each.name) for each in known() if each.replaces]
+    squashed = [(each.app_label, each.name) for each in known_migrations() if each.replaces]
     for name in squashed:
         MigrationRecorder(connection).record_unapplied(*name)
     assert unapplied() == []
@@ -161,15 +161,15 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
         Path, "stat", lambda path, **how: SimpleNamespace(st_dev=1) if path in devices else stat(path, **how)
     )
     monkeypatch.setattr(Path, "is_dir", lambda path, **how: path in devices or os.path.isdir(path))  # noqa: PTH112
-    assert len(check_room(None)) == 1
+    assert len(check_disk_space(None)) == 1
     with pytest.raises(UpgradeError, match="or set `--backup`"):
-        check_room(settings.DATA_DIR / "backups" / "one")
-    own, others = check_room(other / "not" / "there" / "one")
+        check_disk_space(settings.DATA_DIR / "backups" / "one")
+    own, others = check_disk_space(other / "not" / "there" / "one")
     assert str(settings.DATA_DIR) in own
     assert f"free in {other};" in others
     free[other] //= 4
     with pytest.raises(UpgradeError, match=f"free in {other};"):
-        check_room(other / "one")
+        check_disk_space(other / "one")
 
 
 @pytest.mark.django_db

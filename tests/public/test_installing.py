@@ -11,7 +11,7 @@ from django.urls import reverse
 from PIL import Image
 
 from accounts.about import site
-from accounts.about.logo import ICONS, drawn_icon, set_logo
+from accounts.about.logo import ICONS, render_icon, set_logo
 from accounts.about.models import PublicAccess
 from accounts.models import User
 from tests.support.factories import UserFactory
@@ -72,7 +72,7 @@ def test_icons_of_the_uploaded_logo(client: Client, media_folder: Path) -> None:
     set_logo(file=None)
     site.site_copy.forget()
     assert client.get(reverse("icon", args=[logo["id"], "icon-192"])).status_code == 404
-    assert drawn_icon.cache_info().maxsize == 2 * len(ICONS)
+    assert render_icon.cache_info().maxsize == 2 * len(ICONS)
 
 
 def test_the_worker_may_fetch_from_the_site_alone(client: Client) -> None:

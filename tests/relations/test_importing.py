@@ -14,7 +14,7 @@ from accounts.models import User
 from notifications.models import Notification
 from relations import actions, csv_files, csv_views, importing, tags
 from relations import lists as own_lists
-from relations.csv_files import CsvError, CsvKind, Line, read
+from relations.csv_files import CsvError, CsvKind, CsvLine, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage import claims
@@ -32,7 +32,7 @@ def client(reader: User) -> Client:
     return logged_in(reader)
 
 
-def lines(text: str, kind: CsvKind = CsvKind.FOLLOWS) -> list[Line]:
+def lines(text: str, kind: CsvKind = CsvKind.FOLLOWS) -> list[CsvLine]:
     return read(io.BytesIO(text.encode()), kind, HOST)
 
 
@@ -51,18 +51,18 @@ def test_the_columns_of_mastodon() -> None:
     text = (
         "Account address,Show boosts,Notify on new posts,Languages\r\nann@TestServer,false,true,en\r\n@bob,true,,\r\n"
     )
-    assert lines(text) == [Line("ann", True, False), Line("bob", True, True)]
+    assert lines(text) == [CsvLine("ann", True, False), CsvLine("bob", True, True)]
     text = "Account address,Hide notifications\nann,false\nbob\n"
-    assert lines(text, CsvKind.MUTES) == [Line("ann", True, False), Line("bob", True, True)]
+    assert lines(text, CsvKind.MUTES) == [CsvLine("ann", True, False), CsvLine("bob", True, True)]
     assert lines("ann\nANN\n\n  \nbob@elsewhere.example\n", CsvKind.BLOCKS) == [
-        Line("ann", True, True),
-        Line("bob@elsewhere.example", False, True),
+        CsvLine("ann", True, True),
+        CsvLine("bob@elsewhere.example", False, True),
     ]
-    assert lines("﻿'-ann\n") == [Line("-ann", True, True)]
+    assert lines("﻿'-ann\n") == [CsvLine("-ann", True, True)]
 
 
 HEADER = "Account address,Show boosts,Notify on new posts,Languages\n"
-TWO = [Line("tomas", True, True), Line("mira", True, False)]
+TWO = [CsvLine("tomas", True, True), CsvLine("mira", True, False)]
 WRITTEN = {
     "by semicolons": "Account address;Show boosts;Notify on new posts;Languages\n"
     "tomas@localhost:8531;true;false;\nmira@localhost:8531;false;false;en\n",
@@ -88,7 +88,11 @@ WRITTEN = {
     ],
 )
 def test_a_file_of_hashtags(text: str) -> None:
-    assert lines(text, CsvKind.TAGS) == [Line("tea", True, True), Line("茶", True, True), Line("#12", False, True)]
+    assert lines(text, CsvKind.TAGS) == [
+        CsvLine("tea", True, True),
+        CsvLine("茶", True, True),
+        CsvLine("#12", False, True),
+    ]
 
 
 def test_followed_hashtags_go_out_and_come_in(client: Client, reader: User) -> None:
@@ -118,8 +122,8 @@ def test_files_as_programs_write_them(how: str) -> None:
 
 
 def test_a_separator_in_a_title_separates_nothing() -> None:
-    assert lines("a;b;c,ann\n", CsvKind.LISTS) == [Line("ann", True, True, "a;b;c")]
-    assert lines("List name;Account address\na,b;ann\n", CsvKind.LISTS) == [Line("ann", True, True, "a,b")]
+    assert lines("a;b;c,ann\n", CsvKind.LISTS) == [CsvLine("ann", True, True, "a;b;c")]
+    assert lines("List name;Account address\na,b;ann\n", CsvKind.LISTS) == [CsvLine("ann", True, True, "a,b")]
 
 
 @pytest.mark.parametrize(

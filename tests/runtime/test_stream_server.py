@@ -23,9 +23,9 @@ from runtime.stream_server import (
     PROBES,
     SAID_BYTES,
     StreamServer,
+    bound_socket,
     config,
     is_worth_logging,
-    listening,
 )
 from tests.support.clusters import free_ports
 
@@ -56,7 +56,7 @@ async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    listener = listening("127.0.0.1", 0)
+    listener = bound_socket("127.0.0.1", 0)
     asked = config("tests.runtime.test_stream_server:application", MOST)
     server = StreamServer(asked)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
@@ -94,7 +94,7 @@ def ends(one: socket.socket) -> bool:
 
 def test_connections_are_looked_after_by_the_kernel() -> None:
     """The kernel drops a vanished peer after a minute."""
-    with listening("127.0.0.1", 0) as listener:
+    with bound_socket("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             for name, (level, value) in PROBES.items():
@@ -105,7 +105,7 @@ def test_connections_are_looked_after_by_the_kernel() -> None:
 
 @pytest.mark.slow
 def test_the_next_instance_listens_beside_this_one(port: int) -> None:
-    with listening("127.0.0.1", port) as other:
+    with bound_socket("127.0.0.1", port) as other:
         other.listen()
 
 
@@ -167,7 +167,9 @@ def test_a_message_has_few_parts(port: int) -> None:
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
     """A flood of tiny frames must not block others."""
     taken: list[int] = []
-    noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
+    noted = patch.object(
+        stream_server.LimitedWebSocket, "_says_too_much", lambda self, data: bool(taken.append(len(data)))
+    )
     with noted, opened(port) as one:
         one.sendall(PONG * 20_000 + b"\x88\x80mask")
         assert ends(one)

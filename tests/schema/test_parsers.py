@@ -75,7 +75,7 @@ def test_what_proves_who_one_is(text: str) -> None:
     request = HttpRequest()
     request.META["REMOTE_ADDR"] = text
     request.COOKIES[guard.COOKIE] = text
-    assert guard._device(request, "ann") == ("", "")
+    assert guard._cookie_device(request, "ann") == ("", "")
     assert len(guard._canonical(text)) < 5_000
     assert isinstance(rates.address(request), str)
     for header in (text, f"for={text}", f'for="[{text}";proto={text}'):

@@ -12,7 +12,7 @@ from discover.impressions import KINDS
 from runtime.embedded import Valkey
 from seen.bitmap_bloom import BLOCK_BYTES, CHOICES, BitmapFilter
 from seen.bloom import PIPELINE_LENGTH, Addition, Fill, KnownItems, SharedFilters, has_module, is_module_missing
-from seen.hashing import GOLDEN, hashed, positions, splitmix64
+from seen.hashing import GOLDEN, hash_rows, positions, splitmix64
 from seen.module_bloom import ModuleFilter
 from storage.connections import client_of, feeds_for_tasks
 from tests.support.effort import some, tries
@@ -58,7 +58,7 @@ def test_splitmix64_is_the_published_one() -> None:
     bits=st.integers(1, 2**32 - 1),
 )
 def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits: int) -> None:
-    numbers = hashed(ids, seed=seed, hashes=hashes)
+    numbers = hash_rows(ids, seed=seed, hashes=hashes)
     twin = [
         [(splitmix64(((each ^ seed) + hash_ // 2 * GOLDEN) % 2**64) >> hash_ % 2 * 32) % 2**32 for each in ids]
         for hash_ in range(hashes)

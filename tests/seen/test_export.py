@@ -56,7 +56,7 @@ def test_waiting_plays_are_listed_and_the_rest_is_counted(ann: User) -> None:
     merge_users([ann.pk], now=now)
     played.record([Play(ann.pk, 12, moments[1]), Play(ann.pk, 11, moments[0])], now=now)
     played.record([Play(UserFactory().pk, 13, now)], now=now)
-    played.issue([(ann.pk, [21, 22])])
+    played.record_issued([(ann.pk, [21, 22])])
 
     (plays, issued, months), read_me = archive(ann)
     assert plays == [

@@ -65,7 +65,7 @@ def fill(user: User) -> None:
     months = [FilterKey(user.pk, month - ago) for ago in range(KEPT_MONTHS + 1)]
     store.store().update(months, lambda key, _: data)
     play(user, 2)
-    played.issue([(user.pk, [3])])
+    played.record_issued([(user.pk, [3])])
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_play_that_is_reported_late_goes_with_its_merge(filters: FilterStore, 
     actions.delete_account(user=ann)
     settle(ann)
     play(ann, 1)
-    played.issue([(ann.pk, [2])])
+    played.record_issued([(ann.pk, [2])])
     merge_users([ann.pk], now=timezone.now())
     assert kept(ann) == []
 

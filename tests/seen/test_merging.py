@@ -135,7 +135,7 @@ def test_users_who_lost_their_mark_are_marked_again(plays: redis.Redis) -> None:
 
 
 def test_issued_items_are_left_out_the_last_hundred() -> None:
-    played.issue([(7, range(1, 81)), (7, range(81, 131))])
+    played.record_issued([(7, range(1, 81)), (7, range(81, 131))])
     assert unseen(7, range(1, 140), now=NOW) == [*range(1, 31), *range(131, 140)]
 
 

@@ -96,7 +96,7 @@ def test_the_answer_is_the_message_that_protobuf_makes() -> None:
     """Lengths take one, two and three bytes."""
     for count in (0, 1, 15, 16, 17, 2047, 2048, 2049):
         ids = list(range(1, count + 1))
-        answer = rpc._filtered(7, rpc.np.array(ids, dtype=rpc.np.uint64))
+        answer = rpc._filter_unseen(7, rpc.np.array(ids, dtype=rpc.np.uint64))
         assert answer.SerializeToString(deterministic=True) == FilterResponse(unseen=ids).SerializeToString()
 
 

@@ -65,11 +65,11 @@ def task_of(user_id: int) -> int:
 
 # --- Who waits --------------------------------------------------------------------------------------------
 def test_the_ring_says_who_waits() -> None:
-    assert status.waiting(now=NOW) == {"current": 0, "merging": 0, "left": 0}
+    assert status.waiting_users(now=NOW) == {"current": 0, "merging": 0, "left": 0}
     play(*range(1, 21), at=NOW - 2 * HOUR)
     play(*range(1, 6), at=NOW - HOUR)
     play(1, 2)
-    assert status.waiting(now=NOW) == {"current": 2, "merging": 5, "left": 20}
+    assert status.waiting_users(now=NOW) == {"current": 2, "merging": 5, "left": 20}
 
 
 def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def asked(
     if request.param == "old plays":
         monkeypatch.setattr(settings, "PLAYED_OLD_URL", url)
         return server, old.breaker, lambda: plays_outside_filters(1, [None, None])
-    return server, played.breaker, lambda: played.recent(1)
+    return server, played.breaker, lambda: played.recent_ids(1)
 
 
 class Answers:

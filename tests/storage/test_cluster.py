@@ -15,7 +15,7 @@ from storage.connections import (
     feeds_errors,
     pipelined,
     pipelined_with_errors,
-    script,
+    register_script,
 )
 from storage.window import INFINITY, MEASURE_EVERY, PIPELINE_LENGTH, Entry, Slice, Window, deliver
 from tests.support.clusters import ValkeyCluster
@@ -24,7 +24,7 @@ from web.health import ping
 
 WINDOW = Window("inbox:1")
 SLOT = key_slot(WINDOW.key.encode())
-ECHO = script("return {KEYS[1], ARGV[1]}")
+ECHO = register_script("return {KEYS[1], ARGV[1]}")
 
 
 @pytest.fixture

@@ -81,19 +81,19 @@ def test_without_postgresql_tasks_are_sent(
 @pytest.mark.django_db(transaction=True)
 def test_a_wrong_query_counts_as_something_to_do() -> None:
     queries = ["SELECT WHERE false", "SELECT FROM not_yet_made", "SELECT", "SELECT WHERE false"]
-    assert list(map(quiet.is_wanted, queries)) == [False, True, True, False]
+    assert list(map(quiet.has_work, queries)) == [False, True, True, False]
 
 
 @pytest.mark.sessions
 @pytest.mark.django_db(transaction=True)
 def test_a_session_that_ended_is_replaced() -> None:
-    assert not quiet.is_wanted("SELECT WHERE false")
+    assert not quiet.has_work("SELECT WHERE false")
     with psycopg.connect(database_url(), autocommit=True) as other:
         (pid,) = fetch("SELECT pg_backend_pid()")[0]
         other.execute("SELECT pg_terminate_backend(%s)", [pid])
         until(lambda: not other.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchall(), 10)
-    assert quiet.is_wanted("SELECT WHERE false"), "PostgreSQL does not say"
-    assert not quiet.is_wanted("SELECT WHERE false")
+    assert quiet.has_work("SELECT WHERE false"), "PostgreSQL does not say"
+    assert not quiet.has_work("SELECT WHERE false")
 
 
 def test_beat_goes_on_when_the_disk_is_full(

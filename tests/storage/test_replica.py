@@ -378,7 +378,7 @@ def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) 
     """`pg_last_xact_replay_timestamp` is NULL until the first replayed commit."""
     ((system,),) = fetch("SELECT system_identifier FROM pg_control_system()")
     assert replica.compare_with_primary(system, "0/1", None) == (True, math.inf)
-    assert replica.Condition(True, True, math.inf).reason_unusable == replica.BEHIND
+    assert replica.ReplicaCondition(True, True, math.inf).reason_unusable == replica.BEHIND
 
 
 def test_a_replica_of_another_primary_or_of_one_that_was_replaced(server: Replica) -> None:
@@ -387,4 +387,4 @@ def test_a_replica_of_another_primary_or_of_one_that_was_replaced(server: Replic
     assert replica.compare_with_primary(system, "FFFFFFFF/0", timezone.now()) == (False, 0), (
         "it has what this primary lacks"
     )
-    assert replica.Condition(True, False, 0).reason_unusable == replica.FOREIGN
+    assert replica.ReplicaCondition(True, False, 0).reason_unusable == replica.FOREIGN

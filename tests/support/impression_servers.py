@@ -58,7 +58,7 @@ def use(settings: Settings) -> Iterator[Use]:
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
+    monkeypatch.setattr(impressions, "_chosen", impressions._FilterChoice())
 
 
 @pytest.fixture(params=KINDS)

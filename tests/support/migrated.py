@@ -111,7 +111,7 @@ def digest(root: Path) -> str:
             if module.split(".")[0] in rooms:
                 modules = [module, *(f"{module}.{name.strip()}" for name in (found["names"] or "").split(","))]
                 files |= {root / f"{one.replace('.', '/')}.py" for one in modules}
-    made = hashlib.sha256(repr(policy.configured()).encode())  # a migration stores values of the environment
+    made = hashlib.sha256(repr(policy.initial_policy()).encode())  # a migration stores values of the environment
     for path in sorted(files):
         if path.is_file():
             made.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())

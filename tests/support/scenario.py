@@ -754,7 +754,7 @@ def joining(scenario: Scenario) -> None:
     applications.reject(application_id=Application.objects.named("refused").get().pk)
     scenario.recorder.step = "site"
     about.read()
-    about_actions.change(name="Reading room")
+    about_actions.change_settings(name="Reading room")
     about_actions.store_counts(users=1, active=1, items=1)
     about_actions.withdraw_rule(rule_id=about_actions.save_rule(rule=Rule(number=1, text="Be kind.")).pk)
     scenario.work()
@@ -823,19 +823,19 @@ def safety(scenario: Scenario) -> None:
     for place in [*places.sessions(user, page.session.session_key), *places.tokens(user)]:
         if not place.is_here:
             scenario.ask(page, "careful", "post", "/settings/devices/end", {"key": place.key})
-    row = next(row for row in second_factors.rows_of(user) if row.type == "totp")
+    row = next(row for row in second_factors.authenticators_of(user) if row.type == "totp")
     scenario.ask(page, "careful", "post", "/settings/factors/remove", {"id": str(row.pk)})
     scenario.ask(api, "careful", "post", "/api/v1/auth/password-reset", {"username_or_email": "user17"})
     scenario.ask(Client(), "careful", "post", "/password-reset", {"username_or_email": "more@example.org"})
     scenario.work()
-    link = urlsplit(recovery.link(User.objects.get(pk=user.pk))).path
+    link = urlsplit(recovery.reset_link(User.objects.get(pk=user.pk))).path
     scenario.ask(Client(), "careful", "get", link)
     scenario.ask(page, "careful", "post", "/settings/email/remove")
     scenario.ask(
         Client(),
         "careful",
         "post",
-        urlsplit(recovery.link(User.objects.get(pk=user.pk))).path,
+        urlsplit(recovery.reset_link(User.objects.get(pk=user.pk))).path,
         {"new": f"{PASSWORD} 2"},
     )
 
@@ -886,7 +886,7 @@ def workers(scenario: Scenario) -> None:
     scenario.ran.add("timeline.build_active_fans")
     for task, query in QUESTIONS.items():
         scenario.recorder.step = f"question of {task}"
-        quiet.is_wanted(query)
+        quiet.has_work(query)
     scenario.recorder.step = "doctor"
     for look in (growth.tables, growth.old_rows):
         list(look())

@@ -17,7 +17,7 @@ from items.models import Item
 from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import deliveries, keys
-from storage.connections import TripCount, count_asked, feeds_for_tasks, pipelined
+from storage.connections import TripCount, count_trips, feeds_for_tasks, pipelined
 from storage.window import OWN_MEMBERS, Entry, Window
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
@@ -81,7 +81,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
     workers.work()
     reader = User.objects.get(pk=reader.pk)
     for trips in (2, 1):  # deliveries completed since the last query, or not
-        with count_asked() as asked:
+        with count_trips() as asked:
             page = home_page(reader)
         assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
         assert asked == TripCount(statements=1, round_trips=trips)
@@ -102,7 +102,7 @@ def test_pages_below_the_floor_cost_a_statement_more(
     last_id = published[9]
     found = []
     for statements in (2, 1, 1):  # the first page's rows are the others' tail
-        with count_asked() as asked:
+        with count_trips() as asked:
             page = home_page(reader, last_id=last_id)
         found += [int(item.id) for item in page.items]
         assert page.last_id
@@ -127,7 +127,7 @@ def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
     if not older:
         for item in published[20:]:
             items.delete(item=item)
-    with count_asked() as asked:
+    with count_trips() as asked:
         page = home_page(reader)
     assert (page.sources, page.has_more) == (["inbox"], older)
     assert [int(item.id) for item in page.items] == [item.pk for item in published[:20]]
@@ -337,7 +337,7 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
     read(reader)
     workers.work()
     reader.refresh_from_db()
-    with count_asked() as asked:
+    with count_trips() as asked:
         page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
@@ -365,14 +365,14 @@ def test_a_hint_of_the_followed_big_vs_may_say_anything(
         feeds.delete(key)
     else:
         feeds.set(key, hint.format(stars[0].pk))
-    with count_asked() as asked:
+    with count_trips() as asked:
         page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)
     assert asked.statements <= 2
     assert feeds.get(key) == right, "the page corrects it"
     assert 0 < feeds.ttl(key) <= Window.ttl
-    with count_asked() as asked:
+    with count_trips() as asked:
         home_page(reader)
     assert asked.statements == 1
 
@@ -444,7 +444,7 @@ def test_more_outboxes_than_a_pull_costs_are_not_merged(
         say(star)
     workers.work()
     for statements in (2, 1):  # the first page learns how many there are
-        with count_asked() as asked:
+        with count_trips() as asked:
             page = home_page(User.objects.get(pk=reader.pk))
         assert page.sources == ["sql"]
         assert [int(item.id) for item in page.items] == home_ids(reader.pk)

@@ -11,7 +11,7 @@ from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from relations import lists
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
 from timeline import home
@@ -173,7 +173,7 @@ def test_anothers_exclusive_list_takes_nothing_away(reader: User, friend: User, 
 def test_a_page_is_one_statement(reader: User, friend: User, say: Say) -> None:
     made = listed(reader, friend)
     say(friend)
-    with count_asked() as asked, CaptureQueriesContext(connection) as others:
+    with count_trips() as asked, CaptureQueriesContext(connection) as others:
         list_page(reader, made)
     assert (asked.statements, asked.round_trips, len(others)) == (1, 0, 0)
 

@@ -15,7 +15,7 @@ from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.models import ReadingPosition
 from timeline.oracle import home_ids
-from timeline.position import ResumeOffer, forget_position, offer_of, reading_state, save_position
+from timeline.position import ResumeOffer, forget_position, reading_state, resume_offer, save_position
 
 pytestmark = pytest.mark.django_db
 
@@ -105,18 +105,18 @@ def test_what_lies_between_is_what_the_home_shows(reader: User, author: User) ->
     items.delete(item=made[10])  # the position's item may be gone
     ItemFactory(sender=UserFactory())
     expected = len(home_ids(reader.pk, above=made[10].pk))
-    assert offer_of(reader, reading_state(reader)) == ResumeOffer(made[10].pk + 1, expected, False)
+    assert resume_offer(reader, reading_state(reader)) == ResumeOffer(made[10].pk + 1, expected, False)
     assert expected == 33
 
 
 def test_nothing_is_offered_for_less_than_a_page(reader: User, author: User) -> None:
-    assert offer_of(reader, reading_state(reader)) is None
+    assert resume_offer(reader, reading_state(reader)) is None
     made = [ItemFactory(sender=author) for _ in range(21)]
     save_position(reader=reader, item_id=made[1].pk)
     pass_time(minutes=11)
-    assert offer_of(reader, reading_state(reader)) is None
+    assert resume_offer(reader, reading_state(reader)) is None
     ItemFactory(sender=author)
-    assert offer_of(reader, reading_state(reader)) == ResumeOffer(made[1].pk + 1, 20, False)
+    assert resume_offer(reader, reading_state(reader)) == ResumeOffer(made[1].pk + 1, 20, False)
 
 
 @pytest.mark.slow

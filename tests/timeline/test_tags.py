@@ -16,7 +16,7 @@ from relations import lists
 from relations.models import Tag
 from relations.tags import follow_tag, unfollow_tag
 from storage import keys
-from storage.connections import TripCount, count_asked, feeds_for_tasks
+from storage.connections import TripCount, count_trips, feeds_for_tasks
 from storage.window import OWN_MEMBERS, Window
 from tests.support.factories import UserFactory
 from tests.support.timelines import read, seen, sources
@@ -116,7 +116,7 @@ def test_a_page_costs_one_statement(tags: int, say: Say, workers: Workers) -> No
     reader = User.objects.get(pk=reader.pk)
     settle(reader, workers)
     settle(reader, workers)
-    with count_asked() as asked:
+    with count_trips() as asked:
         page = home_page(reader)
     assert (page.sources, len(page.items), page.has_more) == (["sql"] if tags > 32 else ["inbox", "outbox"], 20, True)
     assert asked == TripCount(statements=1, round_trips=2)  # the hint, and the windows or its end
@@ -167,7 +167,7 @@ def test_hidden_posts_are_passed_in_bounded_work(tagger: User, say: Say, workers
     walked: list[int] = []
     last_id, pages = None, 0
     while True:
-        with count_asked() as asked:
+        with count_trips() as asked:
             page = home_page(User.objects.get(pk=tagger.pk), last_id=last_id)
         assert asked.statements <= 4
         walked += [int(item.id) for item in page.items]

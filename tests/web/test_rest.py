@@ -543,7 +543,7 @@ def test_without_the_cache_server_guesses_are_counted_all_the_same(
 
 
 def test_a_processs_own_slots_end_and_are_bounded() -> None:
-    slots = rates.OwnSlots(100)
+    slots = rates.ProcessSlots(100)
     assert [slots.count("a", 1, 3600) is None for _ in range(2)] == [True, False]
     assert [slots.count("b", 1, 0) is None for _ in range(3)] == [True] * 3
     for number in range(500):

@@ -54,5 +54,5 @@ def _parse_number(name: str, text: str | None, within: range) -> int | None:
     if text is None:
         return None
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) not in within:
-        raise CommandError(f"--{name}: {text!r} is not {policy.allowed(within)}.")
+        raise CommandError(f"--{name}: {text!r} is not {policy.range_words(within)}.")
     return int(text)

@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, new_key: bool, **options: Any) -> None:
         """Re-encrypt. Raises CommandError if no key decrypts some of them."""
         if new_key:
-            site_key.forget()
+            site_key.delete_fingerprint()
             site_key.check()
         changed, lost = second_factors.reencrypt_secrets()
         self.stdout.write(f"Re-encrypted: {changed}.")

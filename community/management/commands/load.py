@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from community.dataset import FILES, Dataset
-from community.importing import Loaded, load, one_line
+from community.importing import LoadResult, load, one_line
 from community.problems import DatasetError, DatasetRefusedError
 from timeline.models import ImportedUser
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Already loaded on {record.created_at:%Y-%m-%d %H:%M} UTC: {counts}.")
         self.print_example_user(record.pk, options["password"])
 
-    def load(self, options: dict[str, Any]) -> Loaded:
+    def load(self, options: dict[str, Any]) -> LoadResult:
         """Load the data set. Raises CommandError."""
         try:
             dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)

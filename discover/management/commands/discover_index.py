@@ -25,7 +25,7 @@ class Command(BaseCommand):
         try:
             indexing.create(anew=options["anew"])
             with tqdm(total=indexing.count_left(), unit="item", disable=options["verbosity"] == 0) as bar:
-                while count := indexing.load_part(wait=True):
+                while count := indexing.load_batch(wait=True):
                     bar.update(count)
                 while indexing.write_changes():
                     pass

@@ -87,7 +87,9 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         self.log(user, "made the account")
-        self.stdout.write(f"Created {user.username}. This page sets the password, for 4 hours: {recovery.link(user)}")
+        self.stdout.write(
+            f"Created {user.username}. This page sets the password, for 4 hours: {recovery.reset_link(user)}"
+        )
 
     def promote(self, user: User, *, moderator: bool, **options: Any) -> None:
         """Make the user an administrator or moderator."""
@@ -108,11 +110,13 @@ class Command(BaseCommand):
         """Print a link that sets a new password, for an owner without a proven address."""
         self.must_be_active(user)
         self.log(user, "printed a link that sets a password")
-        self.stdout.write(f"This page sets a new password for {user.username}, for 4 hours: {recovery.link(user)}")
+        self.stdout.write(
+            f"This page sets a new password for {user.username}, for 4 hours: {recovery.reset_link(user)}"
+        )
 
     def remove_factors(self, user: User, **options: Any) -> None:
         """Remove the second factors, for an owner who lost them."""
-        is_done = second_factors.forget(user=user)
+        is_done = second_factors.remove_all(user=user)
         self.done(user, is_done, "removed second factors", "can log in with the password alone", "has no second factor")
 
     def ban(self, user: User, *, why: str, **options: Any) -> None:

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand
 
 from operation.doctor.examination import STATEMENT_SECONDS, examine, worst
 from operation.doctor.findings import ERROR, OK, WARNING
-from operation.doctor.processes import addresses
+from operation.doctor.processes import program_addresses
 from storage import postgresql
 from storage.connections import site_now
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        web, stream, grpc = addresses()
+        web, stream, grpc = program_addresses()
         parser.add_argument("--all", action="store_true", help="also print checks that pass")
         parser.add_argument("--json", action="store_true", help="print JSON: {state, findings}")
         parser.add_argument("--web", default=web, metavar="URL", help=f"where web listens ({web})")

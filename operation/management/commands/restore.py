@@ -70,7 +70,7 @@ class Command(BaseCommand):
 
             manifest = restore(file, progress=progress_on(bar))
             call_command("migrate", interactive=False, verbosity=0)
-            site_key.forget()  # the next start records its own key, whichever of the two it is
+            site_key.delete_fingerprint()  # the next start records its own key, whichever of the two it is
             policy.renew_generation()  # a feeds server may reload windows of another history from its disk
         for sentence in manifest.left_out:
             self.stderr.write(self.style.WARNING(sentence))

@@ -24,7 +24,7 @@ class Command(BaseCommand):
         """Print the status."""
         with postgresql.statement_timeout(STATEMENT_SECONDS):
             found = status()
-        self.stdout.write(as_json(found) if json else "\n".join(lines(found)))
+        self.stdout.write(as_json(found) if json else "\n".join(text_lines(found)))
 
 
 def as_json(found: Status) -> str:
@@ -33,7 +33,7 @@ def as_json(found: Status) -> str:
     return msgspec.json.encode(msgspec.structs.asdict(found) | {"programs": programs}).decode()
 
 
-def lines(found: Status) -> Iterator[str]:
+def text_lines(found: Status) -> Iterator[str]:
     """The lines for people."""
     yield f"feedsite {found.version} of {found.url}"
     for each in found.programs:

@@ -14,8 +14,8 @@ from media.files import StoreError
 from operation.upgrade import (
     UpgradeError,
     check_client,
+    check_disk_space,
     check_postgresql,
-    check_room,
     unapplied,
 )
 from runtime.embedded import ServerError
@@ -163,7 +163,7 @@ class Command(BaseCommand):
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")
         self.stdout.write(f"  settings: {warnings} warnings (`manage.py check --deploy` lists them)")
-        for said_of in check_room(file):
+        for said_of in check_disk_space(file):
             self.stdout.write(f"  {said_of}")
         self.stdout.write(f"  missing migrations: {', '.join(unapplied()) or 'none'}")
 

@@ -64,7 +64,7 @@ def _example() -> str:
             title, text = SECTIONS[name]
             parts.append(f"\n# --- {title} ".ljust(107, "-") + "\n" + _comment(text))
         field = Options.model_fields[name]
-        otherwise, example = _shown(field)
+        otherwise, example = _default_and_example(field)
         about = f"{field.description} Default: {otherwise}." if otherwise else str(field.description)
         parts.append(f"{_comment(about.replace('`', ''))}#{variable}={example or _default(field)}\n")
     return "".join(parts)
@@ -83,14 +83,14 @@ def _page() -> str:
             parts.append(f"\n## {title}\n\n" + (f"{text}\n\n" if text else ""))
             parts.append("| variable | default | what | allowed |\n|---|---|---|---|\n")
         field = Options.model_fields[name]
-        default = _shown(field)[0] or f"`{_default(field)}`"
-        parts.append(_row(f"`{variable}`", default, str(field.description), _briefly(allowed_values(field))))
+        default = _default_and_example(field)[0] or f"`{_default(field)}`"
+        parts.append(_row(f"`{variable}`", default, str(field.description), _shorten(allowed_values(field))))
     parts.append("\n## The rates\n\nNames for `FEEDSITE_RATES`.\n\n| rate | default | what |\n|---|---|---|\n")
     parts += [_row(f"`{name}`", f"`{rate.default}`", rate.text) for name, rate in RATES.items()]
     return "".join(parts)
 
 
-def _briefly(text: str) -> str:
+def _shorten(text: str) -> str:
     return text.removeprefix("a whole number from ").removeprefix("an address such as ")
 
 
@@ -98,7 +98,7 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n"
 
 
-def _shown(field: FieldInfo) -> tuple[str, str]:
+def _default_and_example(field: FieldInfo) -> tuple[str, str]:
     shown: Any = field.json_schema_extra
     return shown["otherwise"], shown["example"]
 

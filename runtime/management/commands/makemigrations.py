@@ -32,16 +32,16 @@ class Autodetector(MigrationAutodetector):
     def __init__(self, from_state: ProjectState, to_state: ProjectState, questioner: Any = None) -> None:
         for state in (from_state, to_state):
             for model in state.models.values():
-                model.fields = {name: stored(field) for name, field in model.fields.items()}
+                model.fields = {name: stored_field(field) for name, field in model.fields.items()}
                 model.options = {name: value for name, value in model.options.items() if name not in NAMES}
         super().__init__(from_state, to_state, questioner)
 
 
-def stored(field: "Field[Any, Any]") -> "Field[Any, Any]":
+def stored_field(field: "Field[Any, Any]") -> "Field[Any, Any]":
     """The field without the arguments `UNSTORED`."""
     _name, _path, args, kwargs = field.deconstruct()
     if "base_field" in kwargs:
-        kwargs["base_field"] = stored(kwargs["base_field"])
+        kwargs["base_field"] = stored_field(kwargs["base_field"])
     return type(field)(*args, **{key: value for key, value in kwargs.items() if key not in UNSTORED})
 
 

@@ -63,11 +63,11 @@ class Command(BaseCommand):
         if migration.phase == Phase.RUNNING:
             seconds = max(timezone.now().timestamp() - migration.began_at, 1)
             rate = status.merged / seconds * 3600
-            self.say(f"rate       {rate:,.0f} users an hour since {_shown(migration.began_at)}")
+            self.say(f"rate       {rate:,.0f} users an hour since {_format_moment(migration.began_at)}")
             if rate and status.left:
-                self.say(f"estimate   done {_shown(migration.began_at + seconds + status.left / rate * 3600)}")
+                self.say(f"estimate   done {_format_moment(migration.began_at + seconds + status.left / rate * 3600)}")
         elif migration.ended_at:
-            self.say(f"since      {_shown(migration.ended_at)}")
+            self.say(f"since      {_format_moment(migration.ended_at)}")
 
     def say(self, message: str) -> None:
         """Print a line at once."""
@@ -75,5 +75,5 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _shown(moment: float) -> str:
+def _format_moment(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"

@@ -22,7 +22,7 @@ from items.search.search import search_items
 from items.text import ARTICLE_LENGTH
 from relations import actions as relations
 from relations import lists
-from storage.connections import count_asked
+from storage.connections import count_trips
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say
 from tests.support.patience import BUSY, cpu
@@ -185,13 +185,13 @@ def test_discover_is_marked(reader: User, author: User) -> None:
 def test_readers_without_filters_cost_no_statement(reader: User, author: User) -> None:
     said = say(author, "a zebra")
     fresh = User.objects.get(pk=reader.pk)
-    with count_asked() as asked, CaptureQueriesContext(connection) as others:
+    with count_trips() as asked, CaptureQueriesContext(connection) as others:
         hydrate([said.pk], fresh)
     assert (asked.statements, len(others)) == (1, 0)
     add(reader, "zebra")
     fresh = User.objects.get(pk=reader.pk)
     for statements in (2, 1, 1):  # compiled once per version
-        with count_asked() as asked, CaptureQueriesContext(connection) as others:
+        with count_trips() as asked, CaptureQueriesContext(connection) as others:
             hydrate([said.pk], fresh)
         assert (asked.statements, len(others)) == (statements, 0)
 

@@ -67,7 +67,7 @@ def test_a_page_that_is_asked_for_again_is_not_made_again(
     first = Client().get(path)
     warm(path)
     made = rendered(monkeypatch)
-    with connections.count_asked() as asked:
+    with connections.count_trips() as asked:
         again = Client().get(path)
     assert not made
     assert asked.statements == 1

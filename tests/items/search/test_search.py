@@ -262,7 +262,7 @@ def test_a_walk_asks_no_index_of_words(is_walked: bool) -> None:
     publish("pear apple")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        cursor.execute(f"EXPLAIN {search._candidates(True, 0, False, is_walked=is_walked)}", params)
+        cursor.execute(f"EXPLAIN {search._candidates_sql(True, 0, False, is_walked=is_walked)}", params)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert ("Subquery Scan on d" in plan) == is_walked, plan
     assert not is_walked or "item_words" not in plan, plan
@@ -352,10 +352,10 @@ def test_hits(text: str, query: str, marked: list[str]) -> None:
 )
 def test_hits_are_all_places_of_all_phrases(text: str, wanted: list[str]) -> None:
     query = parse(" ".join(f'"{part}"' for part in wanted))
-    units = [(unit, start) for run in runs(text) for unit, start, _ in hits_of._units(run)]
+    units = [(unit, start) for run in runs(text) for unit, start, _ in hits_of._word_spans(run)]
     expected: set[int] = set()
     for phrase in query.phrases:
-        sought = [unit for run in phrase for unit, _, _ in hits_of._units(run)]
+        sought = [unit for run in phrase for unit, _, _ in hits_of._word_spans(run)]
         for at in range(len(units) - len(sought) + 1):
             if [unit for unit, _ in units[at : at + len(sought)]] == sought:
                 expected.update(start for _, start in units[at : at + len(sought)])

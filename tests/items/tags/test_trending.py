@@ -43,9 +43,9 @@ def test_they_are_counted_once_for_all_readers() -> None:
 def test_a_day_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trending, "COUNTED", 2)
     use("bread", 2)
-    found = trending._count(["bread"], timezone.now() + timedelta(days=1, minutes=1))
+    found = trending._count_uses(["bread"], timezone.now() + timedelta(days=1, minutes=1))
     assert found == {"bread": [0, 0, 0, 0, 0, 2, 0]}
-    assert trending._count(["bread"], timezone.now() + timedelta(days=9)) == {"bread": [0] * 7}
+    assert trending._count_uses(["bread"], timezone.now() + timedelta(days=9)) == {"bread": [0] * 7}
 
 
 @pytest.mark.parametrize("rubbish", [b"7", b"{}", b'{"bread":[1,2]}', b'{"bread":[1,2,3,4,5,6,"x"]}', b"[[]]"])

@@ -228,7 +228,7 @@ def test_a_merge_that_ends_after_a_rollback_migrates_nobody(
 ) -> None:
     remember(old_redis, 7, 1)
     command()
-    before = old.unmigrated([7], now=NOW)
+    before = old.unmigrated_plays([7], now=NOW)
     command("--rollback")
     old.mark_migrated(before)
     assert filters.count(MIGRATED) == 1

@@ -829,7 +829,7 @@ def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Itera
     item_submitted.connect(suspect)
     yield
     item_submitted.disconnect(suspect)
-    policy.change(**policy.configured()._asdict())
+    policy.change(**policy.initial_policy()._asdict())
 
 
 def walk_all(machine: type[Home], *, examples: int) -> None:

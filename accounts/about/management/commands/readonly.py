@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.about.actions import change
+from accounts.about.actions import change_settings
 from accounts.about.site import SECONDS, read
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             raise CommandError('Give a reason for members: readonly on --why "We move to another server."')
         if state:
             try:
-                change(read_only_why=why.strip() if state == "on" else "")
+                change_settings(read_only_why=why.strip() if state == "on" else "")
             except ValidationError as error:
                 raise CommandError(" ".join(error.messages)) from error
             self.stdout.write(f"This takes effect within {SECONDS:.0f} seconds.")
