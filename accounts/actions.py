@@ -37,6 +37,7 @@ from accounts.signals import account_deleted, levels_lowered, sessions_ended
 from accounts.signing_in_models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
+from web.languages import is_code
 from web.refusals import ConflictError
 from web.times import zone_names
 
@@ -158,6 +159,9 @@ def edit_preferences(
     is_indexable: bool | None = None,
     quotable_by: str | None = None,
     takes_requests: bool | None = None,
+    post_visibility: str | None = None,
+    post_sensitive: bool | None = None,
+    post_language: str | None = None,
 ) -> User:
     """Change preferences. None: no change; "": as the browser says. Raises ValidationError by field."""
     if language and language not in dict(settings.LANGUAGES):
@@ -172,6 +176,8 @@ def edit_preferences(
                 )
             }
         )
+    if post_language and not is_code(post_language):
+        raise ValidationError({"post_language": ValidationError(_("We don't know this language."), code="invalid")})
     fields = {
         "language": language,
         "time_zone": time_zone,
@@ -179,6 +185,9 @@ def edit_preferences(
         "is_indexable": is_indexable,
         "quotable_by": quotable_by,
         "takes_requests": takes_requests,
+        "post_visibility": post_visibility,
+        "post_sensitive": post_sensitive,
+        "post_language": post_language,
     }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:

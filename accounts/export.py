@@ -67,6 +67,9 @@ class AccountRow(msgspec.Struct):
     is_indexable: bool
     quotable_by: str
     takes_requests: bool
+    post_visibility: str
+    post_sensitive: bool
+    post_language: str
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -186,6 +189,9 @@ def _account(user: User) -> ExportFile:
         user.is_indexable,
         user.quotable_by,
         user.takes_requests,
+        user.post_visibility,
+        user.post_sensitive,
+        user.post_language,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

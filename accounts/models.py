@@ -24,6 +24,7 @@ from accounts.naming import check_display_name
 from accounts.signing_in_models import ClientApp
 from storage.draws import Draw
 from storage.site_key import known_keys
+from web.languages import CODE_LENGTH
 from web.letters import folded
 
 __all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of this app in other modules
@@ -67,6 +68,13 @@ class QuotableBy(models.TextChoices):
     EVERYONE = "everyone", _("Everyone")
     FOLLOWERS = "followers", _("Followers")
     NOBODY = "nobody", _("Only me")
+
+
+class PostedTo(models.TextChoices):
+    """The first choice of who may see a user's posts."""
+
+    PUBLIC = "public", _("Everyone")
+    FOLLOWERS = "followers", _("Followers")
 
 
 class UserQuerySet(models.QuerySet["User"]):
@@ -201,6 +209,19 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         default=QuotableBy.EVERYONE,
         db_default=QuotableBy.EVERYONE,
         help_text="Who may quote what the user publishes from now on.",
+    )
+    post_visibility = models.CharField(
+        max_length=16,
+        choices=PostedTo.choices,
+        default=PostedTo.PUBLIC,
+        db_default=PostedTo.PUBLIC,
+        help_text="The first choice for new posts.",
+    )
+    post_sensitive = models.BooleanField(
+        default=False, db_default=False, help_text="Whether pictures of new posts are blurred by default."
+    )
+    post_language = models.CharField(
+        max_length=CODE_LENGTH, blank=True, default="", db_default="", help_text="What the user writes in."
     )
     takes_requests = models.BooleanField(
         default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."

@@ -55,6 +55,14 @@ class Field(msgspec.Struct):
     verified_at: str | None = None
 
 
+class Approval(msgspec.Struct, gc=False, frozen=True):
+    """Who may do something with another's post or account, and whether the caller may. Nobody approves single cases."""
+
+    automatic: list[str] = []
+    manual: list[str] = []
+    current_user: str = "denied"
+
+
 class Account(msgspec.Struct, gc=False):
     """A user's account, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag
     by minutes.
@@ -86,6 +94,12 @@ class Account(msgspec.Struct, gc=False):
     emojis: list[Any]
     roles: list[Any]
     fields: list[Field]
+    avatar_description: str = ""
+    header_description: str = ""
+    show_media: bool = True
+    show_media_replies: bool = True
+    show_featured: bool = False
+    feature_approval: Approval = Approval()
 
     @classmethod
     def of(cls, user: User, statuses_count: int) -> "Account":
@@ -169,7 +183,7 @@ class Source(msgspec.Struct):
 
     privacy: Visibility
     sensitive: bool
-    language: str | None
+    language: str
     note: str
     fields: list[Field]
     follow_requests_count: int
@@ -188,6 +202,7 @@ class Role(msgspec.Struct):
     color: str
     permissions: str
     highlighted: bool
+    collection_limit: int = 0
 
 
 class CredentialAccount(Account, kw_only=True):
@@ -200,9 +215,9 @@ class CredentialAccount(Account, kw_only=True):
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
         """The account of its own user. `waiting`: the number of follow requests."""
         source = Source(
-            privacy="public",
-            sensitive=False,
-            language=user.language or None,
+            privacy=SHOWN_AS[user.post_visibility],
+            sensitive=user.post_sensitive,
+            language=user.post_language,
             note=user.bio,
             fields=[Field(one["name"], one["value"]) for one in user.profile_fields],
             follow_requests_count=waiting,
@@ -239,6 +254,7 @@ class Relationship(msgspec.Struct):
     domain_blocking: bool
     endorsed: bool
     note: str
+    muting_expires_at: str | None
 
 
 # --- Statuses --------------------------------------------------------------------------------------------
@@ -265,10 +281,9 @@ class Attachment(msgspec.Struct):
     id: str
     type: str
     url: str
-    preview_url: str
+    preview_url: str | None
     remote_url: str | None
     preview_remote_url: str | None
-    text_url: str | None
     meta: dict[str, Any]
     description: str | None
     blurhash: str | None
@@ -282,8 +297,7 @@ class Attachment(msgspec.Struct):
             medium.id,
             medium.type,
             absolute(medium.url),
-            absolute(medium.preview_url),
-            None,
+            absolute(medium.preview_url) if medium.preview_url != medium.url else None,
             None,
             None,
             meta,
@@ -377,14 +391,6 @@ class Poll(msgspec.Struct):
         )
 
 
-class QuoteApproval(msgspec.Struct, gc=False):
-    """Who may quote. Authors do not approve single quotes."""
-
-    automatic: list[str]
-    manual: list[str]
-    current_user: str
-
-
 class PreviewCard(msgspec.Struct):
     """The page of a status's first link."""
 
@@ -403,6 +409,7 @@ class PreviewCard(msgspec.Struct):
     embed_url: str
     blurhash: str | None
     authors: list[Any]
+    missing_attribution: bool | None = None
 
     @classmethod
     def of(cls, card: LinkCardBody) -> "PreviewCard":
@@ -452,7 +459,6 @@ class Status(msgspec.Struct):
     content: str
     filtered: list[FilterResult]
     reblog: "Status | None"
-    application: Any
     account: Account
     media_attachments: list[Attachment]
     mentions: list[Mention]
@@ -461,7 +467,8 @@ class Status(msgspec.Struct):
     card: PreviewCard | None
     poll: Poll | None
     quote: Quote | ShallowQuote | None
-    quote_approval: QuoteApproval
+    quote_approval: Approval
+    tagged_collections: list[Any]
     pinned: bool | UnsetType = UNSET
     text: str | UnsetType = UNSET
     """The text as typed. Only a deleted status has it, so that it can be rewritten."""
@@ -513,7 +520,7 @@ class StatusEdit(msgspec.Struct):
     account: Account
     media_attachments: list[Attachment]
     emojis: list[Any]
-    poll: Any = None
+    poll: Any = UNSET
 
 
 class Context(msgspec.Struct):

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from accounts.models import User
 from clientapi.entities import time_text
-from clientapi.oauth.bearer import BearerAuthentication
+from clientapi.oauth.bearer import AppAuthentication
 from items.actions import PrivateRepostError, RepostError
 from items.filters.filters import FILTERS, FilterCapError, NothingToFindError
 from items.idempotency import IdempotencyConflictError
@@ -136,7 +136,7 @@ class ClientView(ApiView):
     is_open: ClassVar[bool] = False
     """True to also answer callers without a token, or with a token without a user."""
     schema = None
-    authentication_classes: Sequence[Any] = [BearerAuthentication]
+    authentication_classes: Sequence[Any] = [AppAuthentication]
     permission_classes: Sequence[Any] = []
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, StrictFormParser, FilesParser]
 

@@ -1,8 +1,8 @@
 """Mastodon's other addresses, and OAuth's. They come after the addresses of all other packages."""
 
-from django.urls import include, path, re_path
+from django.urls import URLPattern, include, path, re_path
 
-from clientapi import views
+from clientapi import urls, views
 from clientapi.errors import MissingView
 from clientapi.rest import (
     accounts,
@@ -12,6 +12,7 @@ from clientapi.rest import (
     lists,
     media,
     misc,
+    notification_requests,
     notifications,
     oauth,
     polls,
@@ -23,12 +24,12 @@ from clientapi.rest import (
     tags,
     timelines,
 )
+from media.models import Use
 
 api_patterns = [
     path("apps", oauth.AppsView.as_view()),
     path("apps/verify_credentials", oauth.OwnAppView.as_view()),
     path("instance", instance.InstanceView.as_view()),
-    path("instance/", instance.InstanceView.as_view()),
     path("instance/rules", misc.RulesView.as_view()),
     path("instance/extended_description", misc.DescriptionView.as_view()),
     path("instance/peers", misc.EmptyView.as_view()),
@@ -42,6 +43,8 @@ api_patterns = [
     path("media", media.MediaView.as_view()),
     path("media/<id:media_id>", media.MediumView.as_view()),
     path("accounts", accounts.AccountsView.as_view()),
+    path("profile/avatar", accounts.FaceView.as_view()),
+    path("profile/header", accounts.FaceView.as_view(use=Use.BANNER)),
     path("blocks", accounts.BlocksView.as_view()),
     path("mutes", accounts.MutesView.as_view()),
     path("follow_requests", accounts.RequestsView.as_view()),
@@ -58,7 +61,6 @@ api_patterns = [
     path("filters/<id:filter_id>", filters.FirstFilterView.as_view()),
     path("preferences", misc.PreferencesView.as_view()),
     path("reports", reports.ReportsView.as_view()),
-    path("reports/", reports.ReportsView.as_view()),
     path("trends", misc.TrendingTagsView.as_view()),
     path("trends/tags", misc.TrendingTagsView.as_view()),
     path("trends/statuses", misc.TrendingStatusesView.as_view()),
@@ -72,7 +74,6 @@ api_patterns = [
     path("custom_emojis", misc.EmptyView.as_view()),
     path("directory", misc.EmptyView.as_view()),
     path("conversations", conversations.ConversationsView.as_view()),
-    path("conversations/", conversations.ConversationsView.as_view()),
     path("conversations/<id:conversation_id>", conversations.ConversationView.as_view()),
     path("conversations/<id:conversation_id>/read", conversations.ConversationReadView.as_view()),
     path("domain_blocks", misc.OwnEmptyView.as_view(scopes="blocks")),
@@ -85,10 +86,10 @@ api_patterns = [
 ]
 second_patterns = [
     path("instance", instance.SecondInstanceView.as_view()),
-    path("instance/", instance.SecondInstanceView.as_view()),
     path("media", media.MediaView.as_view()),
     path("notifications", notifications.GroupsView.as_view()),
     path("notifications/unread_count", notifications.UnreadGroupsView.as_view()),
+    path("notifications/policy", notification_requests.PolicyView.as_view()),
     path("notifications/<str:group_key>", notifications.GroupView.as_view()),
     path("notifications/<str:group_key>/accounts", notifications.GroupAccountsView.as_view()),
     path("notifications/<str:group_key>/dismiss", notifications.DismissGroupView.as_view()),
@@ -100,18 +101,26 @@ second_patterns = [
     path("filters/<id:filter_id>/statuses", filters.FilteredStatusesView.as_view()),
     path("filters/keywords/<id:filter_id>", filters.KeywordView.as_view()),
 ]
-MISSING = (
-    "accounts|admin|announcements|apps|blocks|bookmarks|conversations|custom_emojis|directory|domain_blocks|emails|endorsements|"
-    "favourites|featured_tags|filters|follow_requests|followed_tags|instance|lists|markers|media|mutes|notifications|oembed|"
-    "polls|preferences|profile|push|reports|scheduled_statuses|statuses|streaming|suggestions|timelines|trends"
-)
-"""First words of Mastodon's addresses. Errors below them have Mastodon's shape."""
+OWN = "auth|discover|items|live|me|search|seen|site|stream|timeline|users"
+"""First words of the addresses of the site's own API. Errors everywhere else have Mastodon's shape."""
+
+
+def with_slash(patterns: list[URLPattern], prefix: str) -> list[URLPattern]:
+    """The same addresses with a slash at the end."""
+    return [path(f"{prefix}{one.pattern}/", one.callback) for one in patterns]
+
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("api/v1/", include("clientapi.stream_urls")),
     path("api/v2/", include(second_patterns)),
-    re_path(rf"^api/(?:v1/(?:{MISSING})(?:/.*)?|v2/.*)\Z", MissingView.as_view()),
+    *with_slash(urls.timeline_patterns, "api/v1/timelines/"),
+    *with_slash(urls.status_patterns, "api/v1/statuses/"),
+    *with_slash(urls.account_patterns, "api/v1/accounts/"),
+    *with_slash(urls.notification_patterns, "api/v1/notifications/"),
+    *with_slash(api_patterns, "api/v1/"),
+    *with_slash(second_patterns, "api/v2/"),
+    re_path(rf"^api/(?!(?:v1/(?:{OWN})|schema|docs)(?:/|\Z))", MissingView.as_view()),
     path("oauth/authorize", views.authorize, name="oauth-authorize"),
     path("oauth/authorize/", views.authorize, name="oauth-authorize-slash"),
     path("oauth/token", oauth.TokenView.as_view(), name="oauth-token"),

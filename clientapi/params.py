@@ -12,8 +12,9 @@ from typing import Any
 from django.http import QueryDict
 from rest_framework.request import Request
 
-from clientapi.errors import ClientError, InvalidError
-from web.rest import parse_id
+from clientapi.errors import NOT_OFFERED, ClientError, InvalidError
+from web.languages import CODE_LENGTH, is_code
+from web.rest import MAX_POSITION, parse_id
 from web.strict_json import check_text
 
 NAMES = 500
@@ -22,6 +23,9 @@ DEPTH = 3
 """Maximum nesting of a name."""
 PATH = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 BRACKETED = re.compile(r"\[([^\[\]]*)\]")
+LONG = re.compile("[1-9][0-9]{16,19}", re.ASCII)
+LOSABLE = re.compile("media|attach|poll|pictur|image|video|file", re.IGNORECASE)
+"""What a post must not lose by a misspelt name."""
 TRUE = frozenset({"1", "true", "on", "t", "yes"})
 FALSE = frozenset({"0", "false", "off", "f", "no", ""})
 
@@ -62,10 +66,28 @@ class Params:
         """Whether nothing is sent under this name."""
         return _is_blank(self._value(name))
 
+    def refuse(self, *names: str) -> None:
+        """Raise InvalidError for names that the site does not offer, if they are sent as more than "no"."""
+        for name in names:
+            if not self.is_blank(name) and str(self._value(name)).strip().lower() not in FALSE:
+                raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
+
+    def language(self, name: str) -> str | None:
+        """The code of a language, "" for none, or None if not sent. Raises InvalidError."""
+        text = self.text(name, most=CODE_LENGTH, default="").strip().replace("_", "-")
+        if text and not is_code(text):
+            raise InvalidError(f"Validation failed: {name} is not a language")
+        return text if name in self else None
+
     def refuse_unread(self) -> None:
-        """Raise InvalidError for unread lists and objects."""
+        """Raise InvalidError for unread lists and objects that may be pictures or a poll by another name."""
         for name, value in self._fields.items():
-            if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
+            if (
+                LOSABLE.search(name)
+                and isinstance(value, list | dict)
+                and name not in self._read
+                and not _is_blank(value)
+            ):
                 raise InvalidError(f"Validation failed: {name[:64]} is unknown")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
@@ -121,9 +143,12 @@ class Params:
         """An id, 0 for the beginning, or None if not sent. Raises Problem for a wrong one."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
-    def ids(self, name: str, *, most: int) -> list[int]:
-        """A list of at most `most` distinct ids. Raises Problem for a wrong id, and InvalidError for too many."""
-        found = list(dict.fromkeys(_id(name, value) for value in self.value_list(name)))
+    def ids(self, name: str, *, most: int, some: bool = False) -> list[int]:
+        """A list of at most `most` distinct ids. `some`: wrong ones are left out. Raises Problem for a wrong id, and
+        InvalidError for too many.
+        """
+        values = [value for value in self.value_list(name) if not some or _number(value)]
+        found = list(dict.fromkeys(_id(name, value) for value in values))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
         return found
@@ -165,8 +190,14 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     return value
 
 
+def _number(value: Any) -> int | None:
+    """An id. Longer ones of other servers (64 bits) lie beyond all of ours."""
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return MAX_POSITION if LONG.fullmatch(text) and int(text) < 2**64 else parse_id(text)
+
+
 def _id(name: str, value: Any) -> int:
-    number = parse_id(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    number = _number(value)
     if number is None:
         raise ClientError(400, f"{name} is not an id")
     return number

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from clientapi.rest import accounts, misc, notifications, search, statuses, timelines
+from clientapi.rest import accounts, misc, notification_requests, notifications, search, statuses, timelines
 
 timeline_patterns = [
     path("home", timelines.HomeView.as_view()),
@@ -47,6 +47,7 @@ account_patterns = [
     path("<id:account_id>/endorsements", misc.EmptyOfAccountView.as_view()),
     path("<id:account_id>/identity_proofs", misc.EmptyOfAccountView.as_view()),
     path("<id:account_id>/follow", accounts.FollowView.as_view()),
+    path("<id:account_id>/note", accounts.NoteView.as_view()),
     path("<id:account_id>/unfollow", accounts.UnfollowView.as_view()),
     path("<id:account_id>/remove_from_followers", accounts.RemoveFollowerView.as_view()),
     path("<id:account_id>/block", accounts.BlockView.as_view()),
@@ -57,6 +58,14 @@ account_patterns = [
 notification_patterns = [
     path("unread_count", notifications.UnreadView.as_view()),
     path("clear", notifications.ClearView.as_view()),
+    path("policy", notification_requests.FirstPolicyView.as_view()),
+    path("requests", notification_requests.RequestsView.as_view()),
+    path("requests/accept", notification_requests.AcceptView.as_view()),
+    path("requests/dismiss", notification_requests.DismissView.as_view()),
+    path("requests/merged", notification_requests.MergedView.as_view()),
+    path("requests/<id:request_id>", notification_requests.RequestView.as_view()),
+    path("requests/<id:request_id>/accept", notification_requests.AcceptView.as_view()),
+    path("requests/<id:request_id>/dismiss", notification_requests.DismissView.as_view()),
     path("<id:notification_id>", notifications.NotificationView.as_view()),
     path("<id:notification_id>/dismiss", notifications.DismissView.as_view()),
 ]

@@ -36,6 +36,7 @@ from items.signals import (
 from items.text import ContentError, check_content
 from items.versions import Version
 from media import attaching
+from media.models import MediaFile
 from media.offering import reports_blocked_media
 from storage import ids
 from storage.connections import fetch
@@ -398,6 +399,14 @@ class RepostError(RefusalError, ValueError):
 def delete(*, item: Item) -> bool:
     """Soft-delete an item."""
     return _withdraw(_lock(item), Status.DELETED)
+
+
+@transaction.atomic
+def delete_to_rewrite(*, item: Item) -> list[MediaFile]:
+    """Soft-delete an item of the author's, and let them use its media again. Returns these: none of a held post."""
+    item = _lock(item)
+    was_published = item.status == Status.PUBLISHED
+    return attaching.offer_again(item.pk) if _withdraw(item, Status.DELETED) and was_published else []
 
 
 @transaction.atomic

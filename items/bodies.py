@@ -170,9 +170,14 @@ class ItemBody(msgspec.Struct):
     @property
     def words(self) -> str:
         """A short text, which reveals nothing under a warning or filter."""
-        if self.filtered:
+        if self.filtered and not self.is_blurred:
             return gettext("Muted word: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url or ", ".join(poll_options(self.content_fields))
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether the reader's filters blur its pictures, and no more."""
+        return self.filter_action == "blur"
 
     @property
     def is_hidden(self) -> bool:

@@ -621,9 +621,10 @@ class ScheduledPost(models.Model):
 
 
 class FilterAction(models.TextChoices):
-    """What a filter does: fold the item, or leave it out."""
+    """What a filter does: fold the item, blur its pictures, or leave it out."""
 
     WARN = "warn", _("Hide behind a warning")
+    BLUR = "blur", _("Blur pictures and videos")
     HIDE = "hide", _("Hide completely")
 
 

@@ -129,8 +129,9 @@ def edited_content(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
-    """Vote in the poll of an item, or of a repost's original: once, for good.
+def vote(*, user: User, item: Item, choices: Sequence[int | str], may_add: bool = False) -> None:
+    """Vote in the poll of an item, or of a repost's original: once, for good. `may_add`: also for further answers, if
+    the poll allows several.
 
     `choices` are answers by place or by text; after an edit a text finds its own answer. Raises AnswersChangedError,
     ChoiceError, OwnPollError, PollEndedError, VotedError.
@@ -149,13 +150,15 @@ def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
         raise ChoiceError("Choose answers of this poll, each at most once.")
     if len(places) > 1 and not asked["multiple"]:
         raise ChoiceError("Choose only one answer in this poll.")
-    if Vote.objects.filter(item=item, user=user).exists():
+    before = Vote.objects.filter(item=item, user=user).first()
+    if before and (not may_add or not asked["multiple"] or set(places) & set(before.choices)):
         raise VotedError
     if poll.closes_at <= timezone.now():
         raise PollEndedError
-    Vote.objects.create(item=item, user=user, choices=sorted(places))
+    chosen = sorted([*places, *(before.choices if before else ())])
+    Vote.objects.update_or_create(item=item, user=user, defaults={"choices": chosen})
     poll.votes = [count + (place in places) for place, count in enumerate(poll.votes)]
-    poll.voters += 1
+    poll.voters += before is None
     poll.save(update_fields=["votes", "voters"])
 
 

@@ -14,6 +14,7 @@ from items.links import HOST, PORT, is_host, is_link
 from items.models import URL_LENGTH, ItemType
 from web.hashtags import TAG, canonical_tag
 from web.hosts import is_own
+from web.languages import is_code
 from web.letters import COMPLEX, LETTER, SHAPING, UNSPACED, compiled, is_blank
 from web.refusals import RefusalError
 
@@ -42,6 +43,7 @@ class ContentError(RefusalError, ValueError):
 def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
     """Raise ContentError unless `content` fits the type. `title` None: unchanged. Unknown keys are allowed."""
     check_warning(content)
+    _check_language(content)
     media = media_ids(content)
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
         raise ContentError("Only items of type image or video can have media.", field="content.media")
@@ -93,6 +95,12 @@ def check_warning(content: dict[str, Any]) -> None:
         )
     if not isinstance(content.get("sensitive", False), bool):
         raise ContentError("content.sensitive must be true or false.", field="content.sensitive")
+
+
+def _check_language(content: dict[str, Any]) -> None:
+    language = content.get("language", "")
+    if not isinstance(language, str) or (language and not is_code(language)):
+        raise ContentError("content.language must be a code such as en or zh-Hant.", field="content.language")
 
 
 def media_ids(content: dict[str, Any]) -> list[int]:

@@ -1,8 +1,9 @@
 """Attaches media to items and live sessions, and withdraws them, in the caller's transaction."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -12,7 +13,7 @@ from storage.connections import fetch, id_array
 
 USE = """
     UPDATE media_mediafile m SET use = 'item', item_id = %(item)s, position = asked.place, key = '',
-        is_private = %(private)s
+        withdrawn_at = NULL, is_private = %(private)s
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) WHERE m.id = asked.id RETURNING m.id
 """
 
@@ -24,9 +25,19 @@ PLACE = """
 """
 
 
+AGAIN = timedelta(days=1)
+"""How long the author may post the media of a deleted post again."""
+
+
+def usable(owner_id: int) -> QuerySet[MediaFile]:
+    """The owner's media that a new post can use: unused ones, and those of posts just deleted to write them again."""
+    again = Q(use=Use.AGAIN, withdrawn_at__gt=Now() - AGAIN, hidden_at=None)
+    return MediaFile.objects.filter(Q(use=Use.NONE, withdrawn_at=None) | again, owner_id=owner_id)
+
+
 def unused_media(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
-    """The owner's unused media among these ids."""
-    return MediaFile.objects.filter(pk__in=list(ids), owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
+    """The owner's usable media among these ids."""
+    return usable(owner_id).filter(pk__in=list(ids))
 
 
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
@@ -39,7 +50,9 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
 
 def reserve(rows: Sequence[MediaFile], *, is_private: bool) -> None:
     """Keep claimed media for a scheduled post."""
-    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.LATER, is_private=is_private)
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(
+        use=Use.LATER, item_id=None, withdrawn_at=None, is_private=is_private
+    )
 
 
 def release(*, owner_id: int, ids: Sequence[int]) -> None:
@@ -113,10 +126,17 @@ def withdraw_media(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     return rows
 
 
+def offer_again(item_id: int) -> list[MediaFile]:
+    """Let the author use a deleted item's media in a new post. Those that moderators hid stay out."""
+    rows = lock_media_of_item(item_id, withdrawn=True)
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.AGAIN)
+    return rows
+
+
 def restore_media(item_id: int) -> list[MediaFile]:
     """Show an item's withdrawn media again, but not hidden ones."""
     rows = lock_media_of_item(item_id, withdrawn=True)
-    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.ITEM, withdrawn_at=None)
     MediaFile.objects.filter(item_id=item_id, hidden_at__isnull=False).update(withdrawn_at=NEVER)
     return lock_media_of_item(item_id)
 

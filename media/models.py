@@ -32,6 +32,7 @@ class Use(models.TextChoices):
     COVER = "cover", _("cover")
     LINK = "link", _("link preview")
     LATER = "later", _("scheduled post")
+    AGAIN = "again", _("deleted post, can be posted again")
 
 
 FACES = (Use.AVATAR, Use.BANNER, Use.COVER, Use.LINK)

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from relations import rules, signals
-from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
+from relations.models import AccountNote, Block, Follow, FollowerCountChange, FollowRequest, Mute
 from relations.visibility import FOLLOWER_COUNT
 from storage.connections import fetch
 from storage.draws import Draw
@@ -166,6 +166,16 @@ def reject(*, followee: User, follower: User) -> bool:
     """Delete a follow request. The requester is not notified."""
     gone, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     return bool(gone)
+
+
+# --- Notes -----------------------------------------------------------------------------------------------
+def write_note(*, owner: User, subject: User, text: str) -> None:
+    """Note something about a user, for the owner alone. An empty text removes the note."""
+    _check_not_self(owner, subject)
+    if text.strip():
+        AccountNote.objects.update_or_create(owner=owner, subject=subject, defaults={"text": text.strip()})
+    else:
+        AccountNote.objects.filter(owner=owner, subject=subject).delete()
 
 
 # --- Blocks and mutes ------------------------------------------------------------------------------------

@@ -68,6 +68,26 @@ def _imports(user: User) -> Iterator[CsvImportRow]:
     return (CsvImportRow(*row) for row in CsvImport.objects.filter(user=user).order_by("pk").values_list(*columns))
 
 
+class NoteRow(msgspec.Struct):
+    """A note about a user."""
+
+    user_id: str
+    username: str
+    text: str
+    since: datetime
+
+
+NOTES = f"""
+    SELECT u.id, u.username, n.text, n.created_at
+    FROM relations_accountnote n JOIN accounts_user u ON u.id = n.subject_id
+    WHERE n.owner_id = %(user)s AND {SEEN} ORDER BY n.id
+"""
+
+
+def _notes(user: User) -> Iterator[NoteRow]:
+    return (NoteRow(str(user_id), *rest) for user_id, *rest in stream(NOTES, {"user": user.pk}))
+
+
 class TagRow(msgspec.Struct):
     """A followed hashtag."""
 
@@ -89,6 +109,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("list_imports.jsonl", _("The lists you imported recently."), _imports(user)),
         ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", ACTIVE)),
         ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", ACTIVE)),
+        ExportFile("account_notes.jsonl", _("Your notes about people."), _notes(user)),
         ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),
         ExportFile(
             "followed_hashtags.jsonl",

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from relations.csv_files import CsvKind
 from relations.lists import OwnedList
-from relations.models import TITLE_LENGTH
+from relations.models import NOTE_LENGTH, TITLE_LENGTH
 
 LASTS = {
     "": _("Until I unmute them"),
@@ -54,6 +54,18 @@ class MuteForm(forms.Form):
         """The duration. None: no end."""
         hours: str = self.cleaned_data["lasts"]
         return timedelta(hours=int(hours)) if hours else None
+
+
+class NoteForm(forms.Form):
+    """A note about a user."""
+
+    text = forms.CharField(
+        label=_("Your note"),
+        required=False,
+        max_length=NOTE_LENGTH,
+        help_text=_("Only you can see it."),
+        widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
+    )
 
 
 class ImportForm(forms.Form):

@@ -160,6 +160,24 @@ class Mute(models.Model):
         return str(_("mute %(id)s") % {"id": self.pk})
 
 
+NOTE_LENGTH = 2_000
+
+
+class AccountNote(models.Model):
+    """What `owner` notes about `subject`. Only the owner ever sees it."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    subject = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    text = models.CharField(max_length=NOTE_LENGTH)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "subject"], name="account_note_pair")]
+
+    def __str__(self) -> str:
+        return f"{self.owner_id} about {self.subject_id}"
+
+
 class FollowerCountChange(models.Model):
     """A follow or unfollow (±1) not yet folded into `User.follower_count`, so that thousands of followers never wait
     for one row.

@@ -1,5 +1,5 @@
-"""Removes a deleted account's follows, requests, blocks, mutes, lists and followed hashtags. Other users' counts stay
-exact.
+"""Removes a deleted account's follows, requests, notes, blocks, mutes, lists and followed hashtags. Other users' counts
+stay exact.
 """
 
 from django.db import connection, transaction
@@ -73,6 +73,7 @@ def purge(*, user_id: int, limit: int) -> int:
             ("relations_block", "blocker", "blocked"),
             ("relations_mute", "muter", "muted"),
             ("relations_followrequest", "follower", "followee"),
+            ("relations_accountnote", "owner", "subject"),
         ):
             cursor.execute(PAIRS.format(table=table, one=one, other=other), params)
             taken += int(cursor.rowcount)

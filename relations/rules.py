@@ -41,6 +41,17 @@ def mutes(muter: str, muted: str, also: str = "") -> str:
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
+def mute_end(muter: str, muted: str) -> str:
+    """When a mute ends. NULL without an end or a mute."""
+    return f"(SELECT m.expires_at FROM relations_mute m WHERE m.muter_id = {muter} AND m.muted_id = {muted})"
+
+
+def note_about(owner: str, subject: str) -> str:
+    """What one noted about the other, or an empty text."""
+    found = f"SELECT n.text FROM relations_accountnote n WHERE n.owner_id = {owner} AND n.subject_id = {subject}"
+    return f"coalesce(({found}), '')"
+
+
 def follows_without_reposts(follower: str, followee: str) -> str:
     """Whether one follows the other without their reposts."""
     return follows(follower, followee, "AND NOT f.reposts")

@@ -32,6 +32,7 @@ urlpatterns = [
     path("settings/import/<int:import_id>/not-done.csv", csv_views.refused_rows, name="settings-import-refused"),
     path("settings/blocks", views.blocks, name="settings-blocks"),
     path("@<str:username>/mute-for", views.mute_with_options, name="mute-for"),
+    path("@<str:username>/note", views.note, name="note"),
     path("@<str:username>/followers", views.followers, name="followers"),
     path("@<str:username>/following", views.following, name="following"),
     path("@<str:username>/lists", list_views.lists_of_person, name="person-lists"),

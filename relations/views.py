@@ -13,7 +13,7 @@ from django_htmx.http import trigger_client_event
 from accounts.access import member_form, member_page
 from accounts.models import User
 from relations import actions
-from relations.forms import MuteForm
+from relations.forms import MuteForm, NoteForm
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import find_user, followed_among, profile_relation, visible_user
@@ -176,6 +176,23 @@ def mute_with_options(request: PageRequest, reader: User, username: str) -> Http
             return redirect_next(request, "profile", person.username)
     context = {"person": person, "form": form}
     return show(request, "relations/mute_for.html", context, status=INVALID if form.errors else 200)
+
+
+@member_form
+def note(request: PageRequest, reader: User, username: str) -> HttpResponse:
+    """The reader's private note about a user."""
+    person = visible_user(username, reader)
+    before = {"text": profile_relation(person, reader).note}
+    form = NoteForm(request.POST if request.method == "POST" else None, initial=before)
+    if form.is_valid():
+        try:
+            actions.write_note(owner=reader, subject=person, text=form.cleaned_data["text"])
+        except actions.SelfRelationError:
+            form.add_error(None, _("You can't do this to yourself."))
+        else:
+            return redirect_next(request, "profile", person.username)
+    context = {"person": person, "form": form}
+    return show(request, "relations/note.html", context, status=INVALID if form.errors else 200)
 
 
 @require_safe

@@ -11,7 +11,16 @@ from django.db.models.expressions import RawSQL
 
 from accounts.models import User, UserQuerySet, is_username
 from accounts.rows import user_columns, user_of
-from relations.rules import READER, blocks, follows, follows_without_reposts, has_requested, may_know_of, mutes
+from relations.rules import (
+    READER,
+    blocks,
+    follows,
+    follows_without_reposts,
+    has_requested,
+    may_know_of,
+    mutes,
+    note_about,
+)
 from storage.connections import fetch, id_array
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
@@ -23,7 +32,8 @@ STANDING = f"""
         u.following_count,
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
         {follows_without_reposts(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
-        (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
+        (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false),
+        {note_about(READER, "u.id")}
     FROM accounts_user u WHERE u.id = %(user)s
 """
 
@@ -51,6 +61,8 @@ class ProfileRelation(NamedTuple):
     """When the reader's mute ends, if it has an end."""
     muting_notifications: bool
     """Whether the mute covers notifications."""
+    note: str
+    """What the reader noted about the user."""
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:

@@ -1,7 +1,13 @@
+import re
 from typing import NamedTuple
 
 from django.conf import settings
+from django.conf.locale import LANG_INFO
 from django.utils.translation import get_language, get_language_bidi, to_locale
+
+CODE_LENGTH = 16
+CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,2}", re.ASCII)
+"""What people write in: en, zh-Hant, pt-BR (BCP 47)."""
 
 
 class Language(NamedTuple):
@@ -35,3 +41,16 @@ def other_languages() -> list[Language]:
 def default_choices() -> list[tuple[str, str]]:
     """The choices of the site's default language, first no choice."""
     return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in settings.LANGUAGES]
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is the code of a language."""
+    return len(text) <= CODE_LENGTH and CODE.fullmatch(text) is not None
+
+
+def written_languages() -> list[tuple[str, str]]:
+    """The languages to choose from for posts: tag and own name."""
+    known = {code: about["name_local"] for code, about in LANG_INFO.items() if "name_local" in about}
+    return sorted(
+        ((tag_of(code), name.capitalize()) for code, name in known.items()), key=lambda one: one[1].casefold()
+    )

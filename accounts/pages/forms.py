@@ -10,11 +10,12 @@ from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import zone_city
-from accounts.models import QuotableBy, User
+from accounts.models import PostedTo, QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
 from media.models import Use
+from web.languages import written_languages
 from web.times import zone_names
 
 AREAS = {
@@ -287,6 +288,9 @@ class PreferencesForm(forms.Form):
     )
     is_indexable = forms.BooleanField(label=_("Let search engines show my profile and public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
+    post_visibility = forms.ChoiceField(label=_("Who can see my new posts"), choices=PostedTo.choices, required=False)
+    post_sensitive = forms.BooleanField(label=_("Blur the pictures of my new posts"), required=False)
+    post_language = forms.ChoiceField(label=_("I write in"), required=False)
     takes_requests = forms.BooleanField(
         label=_("Let people I don't follow message me. Their messages go to Requests first."),
         required=False,
@@ -295,9 +299,13 @@ class PreferencesForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         as_browser = ("", _("Same as my browser"))
-        language, time_zone = self.fields["language"], self.fields["time_zone"]
+        language, time_zone, written = (self.fields[name] for name in ("language", "time_zone", "post_language"))
         assert isinstance(language, forms.ChoiceField)  # noqa: S101 (for the type checker)
         assert isinstance(time_zone, forms.ChoiceField)  # noqa: S101
+        assert isinstance(written, forms.ChoiceField)  # noqa: S101
+        code, names = self.initial.get("post_language"), written_languages()
+        chosen_by_app = [(code, code)] if code and code not in dict(names) else []
+        written.choices = [("", _("I don't say")), *chosen_by_app, *names]
         language.choices = [as_browser, *settings.LANGUAGES]
         chosen = self.initial.get("time_zone")
         listed = zone_choices()

@@ -1,9 +1,20 @@
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from accounts.models import User
-from clientapi.entities import Relationship
-from relations.rules import READER, blocks, follows, follows_without_reposts, has_requested, may_be_named, mutes
+from clientapi.entities import Relationship, time_text
+from relations.rules import (
+    READER,
+    blocks,
+    follows,
+    follows_without_reposts,
+    has_requested,
+    may_be_named,
+    mute_end,
+    mutes,
+    note_about,
+)
 from storage.connections import fetch, id_array
 
 ASKED = 80
@@ -11,7 +22,8 @@ ASKED = 80
 RELATIONSHIPS = f"""
     SELECT u.id, {follows(READER, "u.id")}, {follows_without_reposts(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
-        {has_requested(READER, "u.id")}, {has_requested("u.id", READER)}
+        {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
+        {mute_end(READER, "u.id")}, {note_about(READER, "u.id")}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id
     WHERE {may_be_named("u", READER)} ORDER BY asked.place
 """
@@ -27,6 +39,8 @@ class _RelationshipRow(NamedTuple):
     muting_notifications: bool
     requested: bool
     requested_by: bool
+    mute_ends: datetime | None
+    note: str
 
 
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
@@ -50,7 +64,8 @@ def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
             requested_by=row.requested_by,
             domain_blocking=False,
             endorsed=False,
-            note="",
+            note=row.note,
+            muting_expires_at=time_text(row.mute_ends) if row.mute_ends else None,
         )
         for row in rows
     ]

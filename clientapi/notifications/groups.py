@@ -41,7 +41,7 @@ class NotificationGroup(msgspec.Struct):
     group_key: str
     notifications_count: int
     type: str
-    most_recent_notification_id: str
+    most_recent_notification_id: int
     page_min_id: str
     page_max_id: str
     latest_page_notification_at: str
@@ -59,6 +59,7 @@ class PartialAccount(msgspec.Struct):
     url: str
     avatar: str
     avatar_static: str
+    avatar_description: str = ""
 
 
 class Grouped(msgspec.Struct):
@@ -185,7 +186,7 @@ def _group_json(group: Group, people: list[str]) -> NotificationGroup:
         group_key=group.key,
         notifications_count=len(group.every),
         type=TYPES[Kind(newest.kind)],
-        most_recent_notification_id=str(newest.id),
+        most_recent_notification_id=newest.id,
         page_min_id=str(on_page[-1].id),
         page_max_id=str(on_page[0].id),
         latest_page_notification_at=time_text(ids.moment(on_page[0].id)),

@@ -36,7 +36,7 @@ class Notification(msgspec.Struct):
     created_at: str
     group_key: str
     account: Account
-    status: Status | None
+    status: Status | msgspec.UnsetType
 
 
 class NoticePage(NamedTuple):
@@ -82,14 +82,10 @@ def find_notice(reader: User, notice_id: int) -> NotifiedAct:
     raise MissingError
 
 
-def unread(reader: User) -> int:
-    """The number of unread notifications, at most `UNREAD_CAP`."""
-    return len(unread_among(reader, EVERYTHING))
-
-
 def unread_among(reader: User, chosen: NoticeFilter) -> list[NotifiedAct]:
     """The unread notifications, at most `UNREAD_CAP`."""
-    return unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
+    acts = unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
+    return [act for act in acts if chosen.account_id in (None, act.actor_id)]
 
 
 def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]:
@@ -104,7 +100,7 @@ def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]
             created_at=time_text(ids.moment(act.id)),
             group_key=f"ungrouped-{act.id}",
             account=accounts[str(act.actor_id)],
-            status=shown[act.item_id] if act.item_id else None,
+            status=shown[act.item_id] if act.item_id else msgspec.UNSET,
         )
         for act in acts
         if str(act.actor_id) in accounts

@@ -1,4 +1,4 @@
-"""Authentication by an app's token: `Authorization: Bearer …`.
+"""Authentication by an app's token: `Authorization: Bearer …`, or `access_token` in the query of a GET.
 
 A token ends when it is revoked (accounts.actions), with its user's password, "log out everywhere", suspension or
 deletion, and after `APP_TOKEN_DAYS` without use (without a user: `OF_APP_LIFE`).
@@ -87,16 +87,18 @@ class BearerAuthentication(BaseAuthentication, rates.ClaimingAuthenticator):
         return 'Bearer realm="feedsite"'
 
 
-class StreamAuthentication(BearerAuthentication):
-    """Authenticates streams. Browsers cannot set headers here: the token may be in the query or the WebSocket
-    protocol.
-    """
+class AppAuthentication(BearerAuthentication):
+    """Authenticates calls of Mastodon's addresses."""
+
+    def token_of(self, request: HttpRequest) -> str | None:
+        """The token in the header, or for reading in the query, if any."""
+        in_query = request.GET.get("access_token") or None if request.method in READING else None
+        return super().token_of(request) or in_query
+
+
+class StreamAuthentication(AppAuthentication):
+    """Authenticates streams. Browsers cannot set headers here: the token may be in the WebSocket protocol."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token in header, query or WebSocket protocol, if any."""
-        named = super().token_of(request)
-        if named is None:
-            named = (
-                request.GET.get("access_token") or request.META.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "").strip() or None
-            )
-        return named
+        return super().token_of(request) or request.META.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "").strip() or None

@@ -8,9 +8,10 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts import faces
 from accounts.actions import edit_preferences
 from accounts.callers import reader_of
-from accounts.models import User
+from accounts.models import PostedTo, User
 from accounts.presenting import FacesError, update_profile
 from accounts.profile_fields import TEXT_LENGTH, Pair
 from clientapi.accounts.people import accounts_of, list_people, people_answer, post_counts
@@ -22,12 +23,12 @@ from clientapi.params import Params
 from clientapi.rest.lists import list_of
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, statuses
-from items.profiles.pins import pinned_ids
 from items.profiles.profile import item_count
 from media.actions import MediaError
 from media.models import Use
 from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
+from relations.models import NOTE_LENGTH
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, waiting_requests
 from relations.visibility import profile_relation, users_visible_to, visible_user
 from web import uploads
@@ -35,6 +36,8 @@ from web.hosts import is_own
 from web.rest import FeedResponse
 
 BIO_LENGTH, NAME_LENGTH = 500, 50
+POSTED_TO = {"public": PostedTo.PUBLIC, "private": PostedTo.FOLLOWERS}
+"""Mastodon's names of the first choice of who may see a post."""
 FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
 
 
@@ -72,8 +75,10 @@ class ProfileView(ClientView):
     takes_files = {"PATCH": uploads.one_medium_bytes}
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change the profile, indexing, and who may quote."""
+        """Change the profile, indexing, and the defaults of new posts."""
         user, params = caller_of(request), Params(request)
+        params.refuse("bot", "hide_collections", "attribution_domains", "avatar_description", "header_description")
+        preferences = _preferences(params)
         with ExitStack() as stack:
             files: dict[Use, IO[bytes]] = {
                 use: stack.enter_context(params.files[name].open("rb"))
@@ -81,12 +86,23 @@ class ProfileView(ClientView):
                 if name in params.files
             }
             _update_profile(user, params, files)
-        source = params.part("source")
-        quotable_by = QUOTABLE_BY.get(source.choice("quote_policy", QUOTABLE_BY))
-        named = [params.flag(name) for name in ("discoverable", "indexable") if not params.is_blank(name)]
-        if named or quotable_by:
-            edit_preferences(user=user, is_indexable=all(named) if named else None, quotable_by=quotable_by)
+        if preferences:
+            edit_preferences(user=user, **preferences)
         return FeedResponse(own_account(User.objects.get(pk=user.pk)))
+
+
+def _preferences(params: Params) -> dict[str, Any]:
+    """The preferences that a request sets. Raises InvalidError."""
+    source = params.part("source")
+    named = [params.flag(name) for name in ("discoverable", "indexable") if not params.is_blank(name)]
+    fields = {
+        "is_indexable": all(named) if named else None,
+        "quotable_by": QUOTABLE_BY.get(source.choice("quote_policy", QUOTABLE_BY)),
+        "post_visibility": POSTED_TO.get(source.choice("privacy", POSTED_TO)),
+        "post_sensitive": None if source.is_blank("sensitive") else source.flag("sensitive"),
+        "post_language": source.language("language"),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _update_profile(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
@@ -112,6 +128,17 @@ def _fields(params: Params) -> list[Pair]:
     return [(one.text("name", most=TEXT_LENGTH), one.text("value", most=TEXT_LENGTH)) for one in parts]
 
 
+class FaceView(ClientView):
+    """The caller's avatar or header."""
+
+    scopes = "accounts"
+    use = Use.AVATAR
+
+    def delete(self, request: Request) -> HttpResponse:
+        """Remove the picture, and return the account."""
+        return FeedResponse(own_account(faces.remove_face(user=caller_of(request), use=self.use)))
+
+
 # --- Others ----------------------------------------------------------------------------------------------
 class AccountView(OpenView):
     scopes = "accounts"
@@ -129,7 +156,7 @@ class AccountsView(OpenView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the visible accounts."""
-        ids = Params(request).ids("id", most=MOST_PEOPLE)
+        ids = Params(request).ids("id", most=MOST_PEOPLE, some=True)
         found = {user.pk: user for user in users_visible_to(reader_of(request)).filter(pk__in=ids)}
         return FeedResponse(accounts_of(found[one] for one in ids if one in found))
 
@@ -153,7 +180,7 @@ class RelationshipsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the relations."""
-        return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
+        return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED, some=True)))
 
 
 class StatusesView(OpenView):
@@ -164,14 +191,11 @@ class StatusesView(OpenView):
         reader, params = reader_of(request), Params(request)
         owner = users_visible_to(reader).get(pk=account_id)
         asked, kinds = page_params(params), _kinds(params)
-        pinned = pinned_ids(owner) if owner.pk == reader.pk else None
         is_of_pins = params.flag("pinned")
         page = (
             timelines.pinned(owner, reader, asked) if is_of_pins else timelines.of_account(owner, reader, asked, kinds)
         )
-        return paged_answer(
-            request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id
-        )
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 def _kinds(params: Params) -> timelines.Kinds:
@@ -245,10 +269,20 @@ class FollowView(RelationView):
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Follow, or ask a locked account."""
-        if params.flag("notify"):
-            raise InvalidError("Validation failed: notify is not offered")
+        params.refuse("notify", "languages")
         reposts = None if params.is_blank("reblogs") else params.flag("reblogs")
         return actions.follow(follower=reader, followee=other, reposts=reposts)
+
+
+class NoteView(RelationView):
+    """The caller's private note about an account."""
+
+    scopes = "accounts"
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Write the note. An empty one removes it."""
+        actions.write_note(owner=reader, subject=other, text=params.text("comment", most=NOTE_LENGTH))
+        return True
 
 
 class UnfollowView(RelationView):

@@ -41,7 +41,8 @@ class FirstFilter(msgspec.Struct):
 def _filter_v1(listed: OwnedFilter) -> FirstFilter:
     expires_at = time_text(listed.expires_at) if listed.expires_at else None
     is_hiding = listed.action == FilterAction.HIDE
-    return FirstFilter(str(listed.id), listed.phrase, listed.contexts, listed.whole_word, expires_at, is_hiding)
+    contexts = list(listed.contexts or CONTEXTS)
+    return FirstFilter(str(listed.id), listed.phrase, contexts, listed.whole_word, expires_at, is_hiding)
 
 
 def _filter_v2(listed: OwnedFilter) -> Filter:

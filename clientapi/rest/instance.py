@@ -31,6 +31,7 @@ SPEAKS = "4.5.0"
 VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
 API_VERSION = 7
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
+TIMELINES = ("live_feeds", "hashtag_feeds", "trending_link_feeds")
 VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
 
 
@@ -44,7 +45,7 @@ def _thumbnail() -> str:
 
 def _thumbnails() -> dict[str, Any]:
     address = _thumbnail()
-    return {"url": address, "blurhash": None, "versions": {"@1x": address, "@2x": address}, "description": ""}
+    return {"url": address, "versions": {"@1x": address, "@2x": address}, "description": ""}
 
 
 def _length(field: str) -> int:
@@ -52,6 +53,7 @@ def _length(field: str) -> int:
 
 
 def _configuration() -> dict[str, Any]:
+    access = "authenticated" if site.current().is_for_members else "public"
     return {
         "accounts": {
             "max_featured_tags": 0,
@@ -85,12 +87,15 @@ def _configuration() -> dict[str, Any]:
             "max_expiration": int(LONGEST.total_seconds()),
         },
         "translation": {"enabled": False},
+        "timelines_access": {name: {"local": access, "remote": access} for name in TIMELINES},
+        "limited_federation": True,
         "filters": {"max_filters": FILTERS},
     }
 
 
-def _rules() -> list[dict[str, str]]:
-    return [{"id": str(rule.id), "text": rule.text, "hint": ""} for rule in site.current().rules]
+def rules() -> list[dict[str, Any]]:
+    """The rules in force."""
+    return [{"id": str(rule.id), "text": rule.text, "hint": "", "translations": {}} for rule in site.current().rules]
 
 
 def _contact() -> Account | None:
@@ -128,16 +133,18 @@ class InstanceView(OpenView):
                 "invites_enabled": here.members_invite,
                 "configuration": _configuration(),
                 "contact_account": _contact(),
-                "rules": _rules(),
+                "rules": rules(),
             }
         )
 
 
 def _urls() -> dict[str, str]:
-    """The address of streams: on their own port, or behind the proxy."""
+    """The address of streams: on their own port, or behind the proxy. Apps open sockets at it as it is; for
+    server-sent events they ask the same host by http.
+    """
     parts = urlsplit(str(settings.SITE_URL))
     host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
-    return {"streaming_api": f"{parts.scheme}://{host}"}
+    return {"streaming_api": f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}"}
 
 
 class SecondInstanceView(OpenView):
@@ -154,13 +161,20 @@ class SecondInstanceView(OpenView):
                 "title": here.name,
                 "version": VERSION,
                 "source_url": "",
+                "wrapstodon": None,
                 "description": here.short_description,
                 "usage": {"users": {"active_month": here.active_count}},
                 "thumbnail": _thumbnails(),
                 "icon": [],
                 "languages": _languages(),
                 "configuration": {
-                    "urls": {"streaming": _urls()["streaming_api"]},
+                    "urls": {
+                        "streaming": _urls()["streaming_api"],
+                        "status": None,
+                        "about": f"{settings.SITE_URL}/about",
+                        "privacy_policy": None,
+                        "terms_of_service": None,
+                    },
                     "vapid": {"public_key": public_key()},
                     **_configuration(),
                 },
@@ -174,7 +188,7 @@ class SecondInstanceView(OpenView):
                 },
                 "api_versions": {"mastodon": API_VERSION},
                 "contact": {"email": here.contact_email, "account": _contact()},
-                "rules": _rules(),
+                "rules": rules(),
             }
         )
 
@@ -201,6 +215,11 @@ def nodeinfo(request: HttpRequest) -> HttpResponse:
             "services": {"inbound": [], "outbound": []},
             "usage": counts,
             "openRegistrations": here.sign_up == SignUp.OPEN,
-            "metadata": {"nodeName": here.name, "nodeDescription": here.short_description},
+            # Client libraries that do not know the name find here how to speak to it.
+            "metadata": {
+                "nodeName": here.name,
+                "nodeDescription": here.short_description,
+                "upstream": {"name": "mastodon"},
+            },
         }
     )

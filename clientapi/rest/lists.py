@@ -34,6 +34,10 @@ def _title(params: Params) -> str:
     return title
 
 
+REPLIES = ("none", "list")
+"""Policies that are taken. Apps send `list` by themselves."""
+
+
 class ListsView(ClientView):
     scopes = "lists"
 
@@ -44,6 +48,7 @@ class ListsView(ClientView):
     def post(self, request: Request) -> HttpResponse:
         """Create a list."""
         owner, params = caller_of(request), Params(request)
+        params.choice("replies_policy", REPLIES)
         made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
         return FeedResponse(list_of(lists.own_list(owner, made.pk)))
 
@@ -60,6 +65,7 @@ class ListView(ClientView):
         """Change the title, or whether home shows members."""
         owner, params = caller_of(request), Params(request)
         listed = lists.own_list(owner, list_id)
+        params.choice("replies_policy", REPLIES)
         title = _title(params) if "title" in params else None
         is_exclusive = None if params.is_blank("exclusive") else params.flag("exclusive")
         lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)

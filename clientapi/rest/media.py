@@ -6,10 +6,11 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from clientapi.entities import Attachment
-from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, caller_of
 from clientapi.params import Params
 from media import actions
 from media.api import FocusField
+from media.attaching import usable
 from media.models import DESCRIPTION_LENGTH, MediaFile
 from media.objects import object_from_row
 from web import uploads
@@ -36,6 +37,7 @@ class MediaView(ClientView):
     def post(self, request: Request) -> HttpResponse:
         """Upload a file: ready at once, deleted after 24 hours if unused."""
         user, params = caller_of(request), Params(request)
+        _refuse_thumbnail(params)
         if "file" not in params.files:
             raise InvalidError("Validation failed: File must be sent")
         fields, key = described(params), idempotency_key(request)
@@ -55,7 +57,9 @@ class MediumView(ClientView):
 
     def put(self, request: Request, media_id: int) -> HttpResponse:
         """Change the description and focus if sent, in statuses too."""
-        row, fields = _own(request, media_id), described(Params(request))
+        row, params = _own(request, media_id), Params(request)
+        _refuse_thumbnail(params)
+        fields = described(params)
         if fields:
             row = actions.describe(medium=row, **fields)
         return FeedResponse(Attachment.of(object_from_row(row)))
@@ -67,6 +71,12 @@ class MediumView(ClientView):
         return FeedResponse({})
 
 
+def _refuse_thumbnail(params: Params) -> None:
+    if "thumbnail" in params.files or not params.is_blank("thumbnail"):
+        raise InvalidError(f"Validation failed: thumbnail {NOT_OFFERED}")
+
+
 def _own(request: Request, media_id: int) -> MediaFile:
-    own = MediaFile.objects.filter(owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None)
-    return own.get(pk=media_id)
+    owner_id = caller_of(request).pk
+    shown = MediaFile.objects.filter(owner_id=owner_id, withdrawn_at=None, hidden_at=None)
+    return (shown | usable(owner_id)).get(pk=media_id)

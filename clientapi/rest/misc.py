@@ -15,9 +15,10 @@ from accounts.callers import reader_of
 from accounts.models import User
 from clientapi import html
 from clientapi.accounts.people import accounts_of
-from clientapi.entities import QUOTE_POLICIES, Account, Announcement, time_text
+from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Account, Announcement, time_text
 from clientapi.errors import ClientView, OpenView, caller_of, empty_answer
 from clientapi.params import Params
+from clientapi.rest.instance import rules
 from clientapi.rest.tags import tags_of
 from clientapi.statuses.presenting import statuses
 from discover.popular import popular_items
@@ -69,13 +70,14 @@ class PreferencesView(ClientView):
     scopes = "accounts"
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the site's defaults, and who may quote."""
+        """Return the defaults of new posts."""
+        user = caller_of(request)
         return FeedResponse(
             {
-                "posting:default:visibility": "public",
-                "posting:default:sensitive": False,
-                "posting:default:quote_policy": QUOTE_POLICIES[caller_of(request).quotable_by],
-                "posting:default:language": caller_of(request).language or None,
+                "posting:default:visibility": SHOWN_AS[user.post_visibility],
+                "posting:default:sensitive": user.post_sensitive,
+                "posting:default:quote_policy": QUOTE_POLICIES[user.quotable_by],
+                "posting:default:language": user.post_language or None,
                 "reading:expand:media": "default",
                 "reading:expand:spoilers": False,
                 "reading:autoplay:gifs": False,
@@ -88,15 +90,17 @@ class RulesView(OpenView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the rules in force."""
-        return FeedResponse([{"id": str(rule.id), "text": rule.text, "hint": ""} for rule in site.current().rules])
+        return FeedResponse(rules())
 
 
 class DescriptionView(OpenView):
     scopes = ANY_SCOPE
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the description as HTML. The time of its last change is not stored."""
-        return FeedResponse({"updated_at": None, "content": html.html_without_mentions(site.current().description)})
+        """Return the description as HTML, with the time of the last change to the site's settings."""
+        here = site.current()
+        changed = time_text(here.changed_at or datetime.now(UTC))
+        return FeedResponse({"updated_at": changed, "content": html.html_without_mentions(here.description)})
 
 
 # --- The announcement ------------------------------------------------------------------------------------

@@ -46,7 +46,10 @@ class UnreadView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the number."""
-        return FeedResponse({"count": notices.unread(caller_of(request))})
+        params = Params(request)
+        return FeedResponse(
+            {"count": min(len(notices.unread_among(caller_of(request), _notice_filter(params))), _most(params))}
+        )
 
 
 class NotificationView(ClientView):
@@ -142,10 +145,13 @@ class UnreadGroupsView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """Return the number."""
         reader, params = caller_of(request), Params(request)
-        limit = params.number("limit", least=1, most=10**9, default=notices.UNREAD_CAP) or notices.UNREAD_CAP
         chosen, grouped = _notice_filter(params), _grouped(params)
         keys = {groups.key_of(act, grouped) for act in notices.unread_among(reader, chosen)}
-        return FeedResponse({"count": min(len(keys), limit)})
+        return FeedResponse({"count": min(len(keys), _most(params))})
+
+
+def _most(params: Params) -> int:
+    return params.number("limit", least=1, most=10**9, default=notices.UNREAD_CAP) or notices.UNREAD_CAP
 
 
 # --- Marks -----------------------------------------------------------------------------------------------

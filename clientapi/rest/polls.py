@@ -58,12 +58,12 @@ class VotesView(ClientView):
     scopes = "statuses"
 
     def post(self, request: Request, poll_id: int) -> HttpResponse:
-        """Vote once. Return the poll."""
+        """Vote, or choose further answers of a poll of several. Return the poll."""
         user, params = caller_of(request), Params(request)
         item = item_row(poll_id, user)
         try:
             choices = [int(str(one)) for one in params.value_list("choices")]
         except ValueError as error:
             raise polls.ChoiceError from error
-        polls.vote(user=user, item=item, choices=choices)
+        polls.vote(user=user, item=item, choices=choices, may_add=True)
         return _shown(visible_item(poll_id, user), request)

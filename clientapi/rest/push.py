@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from accounts.signing_in.places import agent_of
 from clientapi.errors import ClientView, caller_of
-from clientapi.oauth.bearer import BearerAuthentication, BearerToken
+from clientapi.oauth.bearer import AppAuthentication, BearerToken
 from clientapi.params import Params
 from notifications.models import Kind, PushPolicy, PushSubscription
 from notifications.push import actions
@@ -103,7 +103,7 @@ class SubscriptionView(ClientView):
 def _holder(request: Request) -> DeviceHolder:
     token: Any = request.auth
     assert isinstance(token, BearerToken)  # noqa: S101 (caller_of)
-    return DeviceHolder(token_id=token.token_id, app_token=BearerAuthentication().token_of(request._request) or "")
+    return DeviceHolder(token_id=token.token_id, app_token=AppAuthentication().token_of(request._request) or "")
 
 
 def _own(request: Request) -> PushSubscription:

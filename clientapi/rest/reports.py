@@ -37,6 +37,7 @@ class ReportBody(msgspec.Struct):
     status_ids: list[str]
     rule_ids: list[str]
     target_account: Account
+    collection_ids: list[str] = []
 
 
 class ReportsView(ClientView):

@@ -16,6 +16,7 @@ from clientapi.paging import page_params, paged_answer
 from clientapi.params import Params
 from items import scheduling
 from items.models import ScheduledPost
+from items.text import poll_end
 from storage.paging import below
 from web.rest import FeedResponse
 
@@ -28,11 +29,11 @@ class ScheduledParams(msgspec.Struct):
     sensitive: bool | None
     spoiler_text: str | None
     visibility: str
-    in_reply_to_id: str | None
+    in_reply_to_id: int | None
     quoted_status_id: str | None
     quote_approval_policy: str | None
-    language: str | None = None
-    poll: None = None
+    language: str | None
+    poll: dict[str, Any] | None
     scheduled_at: None = None
     idempotency: None = None
     application_id: int = 0
@@ -54,24 +55,36 @@ def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[Sch
     media = scheduling.media_of(sender, posts)
     return [
         ScheduledStatus(
-            str(post.pk), time_text(post.publish_at), _params(post.post), [Attachment.of(one) for one in media[post.pk]]
+            str(post.pk),
+            time_text(post.publish_at),
+            _params(post, sender),
+            [Attachment.of(one) for one in media[post.pk]],
         )
         for post in posts
     ]
 
 
-def _params(post: dict[str, Any]) -> ScheduledParams:
-    content = post["content"]
+def _params(row: ScheduledPost, sender: User) -> ScheduledParams:
+    post, content = row.post, row.post["content"]
     return ScheduledParams(
         text=content.get("text", ""),
         media_ids=content.get("media") or None,
         sensitive=content.get("sensitive"),
         spoiler_text=content.get("warning"),
         visibility=SHOWN_AS[post["visibility"]],
-        in_reply_to_id=str(post["reply_to"]) if post["reply_to"] else None,
+        in_reply_to_id=post["reply_to"],
         quoted_status_id=str(post["quote_of"]) if post["quote_of"] else None,
-        quote_approval_policy=QUOTE_POLICIES.get(post["quotable_by"]),
+        quote_approval_policy=QUOTE_POLICIES[post["quotable_by"] or sender.quotable_by],
+        language=content.get("language") or None,
+        poll=_poll(content["poll"], row.publish_at) if "poll" in content else None,
     )
+
+
+def _poll(poll: dict[str, Any], publish_at: datetime) -> dict[str, Any]:
+    """The poll as a request has it."""
+    lasts = poll["closes_in"] if "closes_in" in poll else int((poll_end(poll) - publish_at).total_seconds())
+    is_multiple = poll.get("multiple", False)
+    return {"options": poll["options"], "expires_in": lasts, "multiple": is_multiple, "hide_totals": False}
 
 
 def scheduled_at(params: Params) -> datetime | None:

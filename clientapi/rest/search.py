@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 from urllib.parse import unquote
 
 import msgspec
@@ -22,7 +22,7 @@ from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
 from items.tags.popular import popular_with_prefix
-from relations.visibility import find_user
+from relations.visibility import find_user, users_visible_to
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
@@ -55,13 +55,21 @@ class SearchView(OpenView):
         found = SearchResults([], [], [])
         if not text or offset > FAR:
             return FeedResponse(found)
-        if text.startswith(("http://", "https://")):
+        is_address = text.startswith(("http://", "https://"))
+        if is_address and own_path(text):
             return FeedResponse(_only(result_at_address(text, reader), kind))
         span = slice(offset, offset + limit)
+        if is_address:  # of another site: the posts that have it
+            kind = "statuses" if kind in ("", "statuses") else "none"
         if kind in ("", "accounts"):
-            found.accounts = accounts_of(people_found(text, reader, offset + limit)[span])
+            people = people_found(text, reader, offset + limit)
+            found.accounts = accounts_of(followed(people, reader, params)[span])
         if kind in ("", "statuses"):
-            page = search_items(parse(text), reader, limit=offset + limit)
+            query, sender = parse(text), params.id("account_id")
+            if sender:
+                names = users_visible_to(reader).filter(pk=sender).values_list("username", flat=True)
+                query = replace(query, senders=tuple(names) or ("",))
+            page = search_items(query, reader, limit=offset + limit)
             found.statuses = statuses(page.items[span], reader)
         if kind in ("", "hashtags"):
             found.hashtags = tags_of(tags_found(text, reader, offset + limit)[span], reader)
@@ -84,6 +92,14 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
         others = search_users(parse(name), reader, limit=count)
         return [exact, *(one for one in others if one.pk != exact.pk)][:count] if exact else others
     return search_users(parse(text), reader, limit=count)
+
+
+def followed(users: list[User], reader: Reader, params: Params) -> list[User]:
+    """The users, with `following` only those that the reader follows."""
+    if not params.flag("following") or not isinstance(reader, User):
+        return users
+    ids = {one.id for one in relationships(reader, [user.pk for user in users]) if one.following}
+    return [user for user in users if str(user.pk) in ids]
 
 
 def tags_found(text: str, reader: Reader, count: int) -> list[str]:
@@ -122,8 +138,6 @@ class AccountSearchView(ClientView):
         reader, params = caller_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)
-        users: list[Any] = people_found(text, reader, limit) if text else []
-        if params.flag("following") and users:
-            followed = {one.id for one in relationships(reader, [user.pk for user in users]) if one.following}
-            users = [user for user in users if str(user.pk) in followed]
-        return FeedResponse(accounts_of(users))
+        offset = params.number("offset", least=0, most=FAR, default=0) or 0
+        users = people_found(text, reader, offset + limit)[offset:] if text else []
+        return FeedResponse(accounts_of(followed(users, reader, params)))

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from accounts.callers import reader_of
 from accounts.models import User
 from clientapi.accounts.people import people_answer
-from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
+from clientapi.entities import QUOTABLE_BY, Attachment, Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of
 from clientapi.html import rendered
 from clientapi.paging import MOST_STATUSES, page_params, paged_answer
@@ -28,13 +28,14 @@ from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate, visible_bodies
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
-from items.profiles.pins import pin, pinned_ids, unpin
+from items.profiles.pins import pin, unpin
 from items.profiles.profile import visible_item
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
 from items.viewing import announce_view
 from media.models import MediaFile, MediaKind
+from media.objects import object_from_row
 from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
@@ -43,8 +44,7 @@ WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "dir
 
 def one_status(item_id: int, reader: Reader) -> Status:
     """A status after an act on it. Raises NotFound."""
-    pinned = pinned_ids(reader) if isinstance(reader, User) else None
-    found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
+    found = statuses(hydrate([item_id], reader), reader)
     if not found:
         raise exceptions.NotFound
     return found[0]
@@ -57,14 +57,10 @@ def _require_user(request: Request) -> User:
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
-def _refuse_what_is_not_offered(params: Params) -> None:
-    """Raise InvalidError for parameters that the site would have to ignore."""
-    if not params.is_blank("quote_id"):
-        raise InvalidError(f"Validation failed: quote_id {NOT_OFFERED}")
-
-
-def _visibility(params: Params) -> Visibility:
-    asked = params.text("visibility", most=20) or "public"
+def _visibility(params: Params, sender: User) -> Visibility:
+    asked = params.text("visibility", most=20)
+    if not asked:
+        return Visibility(sender.post_visibility)
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
     return WRITTEN_AS[asked]
@@ -94,12 +90,14 @@ def _type_of_media(ids: list[int], user: User) -> ItemType:
     return ItemType.VIDEO if MediaKind.VIDEO in kinds else ItemType.IMAGE
 
 
-def _new_content(params: Params, media: list[int]) -> dict[str, Any]:
+def _new_content(params: Params, media: list[int], sender: User) -> dict[str, Any]:
     content: dict[str, Any] = {"text": params.text("status", most=ARTICLE_LENGTH)}
     if warning := params.text("spoiler_text", most=WARNING_LENGTH):
         content["warning"] = warning
-    if params.flag("sensitive"):
+    if params.flag("sensitive", default=sender.post_sensitive):
         content["sensitive"] = True
+    if language := params.language("language") or sender.post_language:
+        content["language"] = language
     if media:
         content["media"] = [str(one) for one in media]
     return content
@@ -114,22 +112,22 @@ class StatusesView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """Return the statuses that the caller may see."""
         reader = reader_of(request)
-        ids = Params(request).ids("id", most=MOST_STATUSES)
+        ids = Params(request).ids("id", most=MOST_STATUSES, some=True)
         return FeedResponse(statuses(visible_bodies(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
         """Publish, or schedule. When this answers, every follower's home has the new status."""
         sender, params = _require_user(request), Params(request)
-        _refuse_what_is_not_offered(params)
+        params.refuse("quote_id")
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
-        content = _new_content(params, media)
+        content = _new_content(params, media, sender)
         if poll := new_poll(params):
             content["poll"] = poll
         quoted = params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
             "type": ItemType.POLL if poll else _type_of_media(media, sender),
-            "visibility": _visibility(params),
+            "visibility": _visibility(params, sender),
             "reply_to": _replied_to(params, content["text"], sender),
             "quote_of": item_row(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
@@ -146,14 +144,13 @@ class StatusesView(OpenView):
 
 class StatusView(OpenView):
     scopes = "statuses"
-    takes_bodies = frozenset({"PUT"})
+    takes_bodies = frozenset({"PUT", "DELETE"})
 
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the status, and remember the view."""
         reader = reader_of(request)
         item = visible_item(status_id, reader)
-        pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
-        response = FeedResponse(statuses([item], reader, pinned=pinned)[0])
+        response = FeedResponse(statuses([item], reader)[0])
         announce_view(request._request, response, item, reader)
         return response
 
@@ -161,7 +158,7 @@ class StatusView(OpenView):
         """Change the text, the order and descriptions of pictures, and who may quote."""
         user = _require_user(request)
         item, params = own_item(status_id, user), Params(request)
-        _refuse_what_is_not_offered(params)
+        params.refuse("quote_id")
         content, descriptions = _edited(params, item), _descriptions(params, item)
         if (quoted := params.id("quoted_status_id")) and quoted != item.quote_of_id:
             raise InvalidError("Validation failed: You can't change what a post quotes")
@@ -175,12 +172,16 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: int) -> HttpResponse:
-        """Delete the status. The answer has its text, for rewriting."""
-        user = _require_user(request)
+        """Delete the status. The answer has its text, for rewriting, and its media, which can be used for a day."""
+        user, params = _require_user(request), Params(request)
         item = own_item(status_id, user)
         status = one_status(item.pk, user)
         status.text = item.text
-        actions.delete(item=item)
+        if params.flag("delete_media"):
+            actions.delete(item=item)
+        else:
+            media = actions.delete_to_rewrite(item=item)
+            status.media_attachments = [Attachment.of(object_from_row(row)) for row in media]
         return FeedResponse(status)
 
 
@@ -193,6 +194,8 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
         content["warning"] = warning
     if params.flag("sensitive", default=item.content.get("sensitive") is True):
         content["sensitive"] = True
+    if language := params.language("language"):
+        content["language"] = language
     if item.type == ItemType.POLL:
         content["poll"] = edited_poll(params, item.content["poll"])
     if "media_ids" in params:
@@ -226,13 +229,13 @@ class ContextView(OpenView):
 
 
 class SourceView(ClientView):
-    """The caller's status as typed."""
+    """A status as typed."""
 
     scopes = "statuses"
 
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the texts to edit."""
-        item = own_item(status_id, caller_of(request))
+        item = item_row(status_id, caller_of(request))
         return FeedResponse(StatusSource(str(item.pk), item.text, str(item.content.get("warning", ""))))
 
 

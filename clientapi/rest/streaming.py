@@ -34,7 +34,7 @@ class StreamingView(ClientView):
         reader = caller_of(request)
         assert isinstance(request.auth, BearerToken)  # noqa: S101 (caller_of)
         is_socket = getattr(request._request, "is_socket", False)
-        name = path.replace("/", ":") or _once(request, "stream")
+        name = path.strip("/").replace("/", ":") or _once(request, "stream")
         if not name and not is_socket:
             raise exceptions.NotFound
         held = request.auth.scopes

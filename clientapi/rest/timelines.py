@@ -65,6 +65,8 @@ class TagView(OpenView):
         """List the items, newest first."""
         reader, params = reader_of(request), Params(request)
         asked = page_params(params)
+        if params.flag("remote"):
+            return FeedResponse([])
         besides = ExtraTags(*(_tags(params, name) for name in ExtraTags._fields))
         page = timelines.tagged(tag, besides, reader, asked, only_media=params.flag("only_media"))
         return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)

@@ -1,6 +1,6 @@
 """Items as statuses.
 
-A page needs at most three statements: for accounts, senders of replied-to items, and filters.
+A page needs at most four statements: for accounts, senders of replied-to items, filters, and pins if it has own items.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ from clientapi.entities import (
     QUOTE_POLICIES,
     SHOWN_AS,
     Account,
+    Approval,
     Attachment,
     ConversationBody,
     Filter,
@@ -30,7 +31,6 @@ from clientapi.entities import (
     Poll,
     PreviewCard,
     Quote,
-    QuoteApproval,
     ShallowQuote,
     Status,
     StatusEdit,
@@ -42,6 +42,7 @@ from items.content import link_in, text_in
 from items.conversations.conversations import Conversation, people_of
 from items.filters.filters import FilterRule, OwnedFilter, compiled_rules
 from items.models import Context, Visibility
+from items.profiles.pins import pinned_ids
 from items.profiles.profile import answered_senders
 from items.quotes import is_own_quotable, quote_policy
 from items.text import poll_options
@@ -63,6 +64,7 @@ class StatusTexts(NamedTuple):
     url: str
     warning: str
     is_veiled: bool
+    language: str | None
     rendered: html.Rendered
     tags: list[Tag]
     plain: str
@@ -84,6 +86,7 @@ def _parse_texts(title: str, content: bytes) -> StatusTexts:
         url=link_in(fields),
         warning=warning,
         is_veiled=bool(warning) or fields.get("sensitive") is True,
+        language=text_in(fields, "language") or None,
         rendered=rendered,
         tags=[_tag(tag) for tag in rendered.tags],
         plain="",
@@ -102,7 +105,7 @@ def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited:
 class Presenter:
     """Turns a page's items into statuses. Holds what they share: accounts, replied-to senders, filters."""
 
-    def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
+    def __init__(self, items: Sequence[ItemBody], reader: Reader) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
         every = [one for item in [*items, *quoted] if item for one in (item, item.repost_of) if one is not None]
         self.said = {one.id: StatusTexts.of(one) for one in every if one.repost_of is None}
@@ -112,7 +115,7 @@ class Presenter:
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
         self.addressed = _private_recipients(every, reader)
-        self.pinned = pinned
+        self.pinned = pinned_ids(reader) if any(one.sender.id == self.own for one in every) else frozenset[str]()
         self.muted = muted_among((one.id for one in every), reader) if isinstance(reader, User) else frozenset()
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
@@ -164,7 +167,7 @@ class Presenter:
             sensitive=words.is_veiled,
             spoiler_text=words.warning,
             visibility=SHOWN_AS[item.visibility],
-            language=None,
+            language=words.language,
             uri=address,
             url=address,
             replies_count=counts.replies,
@@ -179,7 +182,6 @@ class Presenter:
             content=content,
             filtered=self._filtered(item) if item.filtered else NONE,
             reblog=reblog,
-            application=None,
             account=accounts.by_id[item.sender.id],
             media_attachments=[Attachment.of(medium) for medium in said.media] if said.media else NONE,
             mentions=self.addressed.get(said.id) or (self._mentions(text.names) if text.names else NONE),
@@ -189,7 +191,8 @@ class Presenter:
             poll=Poll.of(said, is_signed_in=bool(self.own)) if said.poll else None,
             quote=self._quote(item, is_inside=is_inside) if item.quote else None,
             quote_approval=_approval(quote_policy(said), is_allowed=said.id in self.quotable),
-            pinned=UNSET if self.pinned is None or item.sender.id != self.own else item.id in self.pinned,
+            tagged_collections=NONE,
+            pinned=item.id in self.pinned if item.sender.id == self.own else UNSET,
         )
 
     def _quote(self, item: ItemBody, *, is_inside: bool) -> Quote | ShallowQuote | None:
@@ -226,9 +229,9 @@ def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
 
 
 @lru_cache(html.KEPT)
-def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
+def _approval(who: str, *, is_allowed: bool) -> Approval:
     policy = QUOTE_POLICIES[who]
-    return QuoteApproval([] if policy == "nobody" else [policy], [], "automatic" if is_allowed else "denied")
+    return Approval([] if policy == "nobody" else [policy], [], "automatic" if is_allowed else "denied")
 
 
 def _private_recipients(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
@@ -288,11 +291,11 @@ def _filters(items: Iterable[ItemBody], reader: Reader) -> list[FilterRule]:
     return list(compiled_rules(reader))
 
 
-def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """The items as statuses for this reader. `pinned`: ids of the reader's pins."""
+def statuses(items: Sequence[ItemBody], reader: Reader) -> list[Status]:
+    """The items as statuses for this reader."""
     if not items:
         return []
-    presenter = Presenter(items, reader, pinned)
+    presenter = Presenter(items, reader)
     return [presenter.status(item) for item in items]
 
 
@@ -328,7 +331,7 @@ def edits(item: ItemBody, versions: Sequence[Version], reader: Reader) -> list[S
             emojis=[],
             poll={"options": [{"title": title} for title in poll_options(version.content)]}
             if "poll" in version.content
-            else None,
+            else UNSET,
         )
         for version, text in zip(versions, texts, strict=True)
     ]

@@ -112,6 +112,16 @@ IS_REQUEST = """
         WHERE conversation_id = coalesce(i.conversation_id, i.id) AND user_id = %(reader)s OFFSET 0
     ) p WHERE i.id = %(item)s AND p.is_request AND p.last IS NOT NULL
 """
+# The first message has no conversation of its own.
+COUNTS = f"""
+    SELECT asked.id, (
+        SELECT count(*) FROM (
+            SELECT asked.id UNION ALL (
+                SELECT id FROM items_item WHERE conversation_id = asked.id ORDER BY id DESC LIMIT {NEWEST})
+        ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.sender_id <> {READER} AND {VISIBLE}
+    ) FROM unnest(%(conversations)s::bigint[]) AS asked (id)
+"""
 OF_ITEMS = f"""
     SELECT i.id, {PEOPLE.format(conversation="coalesce(i.conversation_id, i.id)")}
     FROM items_item i WHERE i.id = ANY(%(items)s::bigint[])
@@ -197,10 +207,20 @@ def _conversations(rows: Sequence[_ConversationRow], reader: User) -> list[Conve
     items = bodies([row.item for row in rows if row.item], reader)
     return [
         Conversation(
-            str(row.conversation_id), [UserCard.from_row(*one) for one in row.people], item, bool(row.is_unread)
+            str(row.conversation_id),
+            [UserCard.from_row(*one) for one in row.people],
+            item,
+            # The newest message may be hidden: then the reader has answered all that is shown.
+            bool(row.is_unread) and item.sender.id != str(reader.pk),
         )
         for row, item in zip(rows, items, strict=True)
     ]
+
+
+def message_counts(conversation_ids: Sequence[int], reader: User) -> dict[int, int]:
+    """The number of visible messages of others in each conversation. Counts at most the first and `NEWEST` more."""
+    params = {"reader": reader.pk, "conversations": id_array(conversation_ids)}
+    return dict(fetch(COUNTS, params)) if conversation_ids else {}
 
 
 def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]]:

@@ -32,6 +32,8 @@ from web.refusals import ConflictError, RefusalError
 
 TITLE_LENGTH = 100
 FILTERS = 100
+STRENGTH = (FilterAction.BLUR, FilterAction.WARN, FilterAction.HIDE)
+"""Of several matching filters the strongest acts."""
 """Most phrases of a user's filters."""
 COMPILED = 128
 """Readers with compiled filters kept in a process. The largest take about 1 MB."""
@@ -336,10 +338,10 @@ def apply_filters(items: list[ItemBody], reader: User | AnonymousUser, context: 
             continue
         found = [rule for rule in filters.found(folded_text(shown, own), now) if rule.applies(context)]
         if found:
-            action = FilterAction.HIDE if any(rule.action == FilterAction.HIDE for rule in found) else FilterAction.WARN
+            action = max((rule.action for rule in found), key=STRENGTH.index)
             for one in (item, shown):
                 one.filtered = list(dict.fromkeys(rule.phrase for rule in found))
-                one.filter_action = action.value
+                one.filter_action = str(action)
     return items
 
 

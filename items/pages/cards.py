@@ -93,6 +93,7 @@ class ContentHtml:
 
     title: SafeString | None
     is_headline: bool
+    language: str
     text: SafeString | None
     is_folded: bool
     """Whether the text continues behind a link to `address`."""
@@ -341,7 +342,9 @@ class Cards:
     def content(self, item: ItemBody, *, is_whole: bool = False) -> ContentHtml:
         """An item's content. `is_whole`: not folded, a single picture large."""
         fields, media = item.content_fields, item.media
-        filtered = ", ".join(item.filtered)
+        filtered = "" if item.is_blurred else ", ".join(item.filtered)
+        if item.is_blurred:
+            fields = {**fields, "sensitive": True}
         said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
         if item.poll:
             is_own = item.sender.username == self._reader.username
@@ -382,6 +385,7 @@ class Cards:
         return ContentHtml(
             title=linked(title, self._is_known_name, self._sought) if title else None,
             is_headline=kind == "article",
+            language=text_in(fields, "language"),
             text=linked(text, self._is_known_name, self._sought, is_folded=is_folded) if text else None,
             is_folded=is_folded,
             address=item_address(item_id),

@@ -41,6 +41,7 @@ from media.files import StoreError
 from media.models import MediaFile, MediaKind, Use
 from media.objects import Focus, MediaObject, media_objects, object_from_row, parse_focus
 from relations.visibility import is_following
+from web.languages import CODE, CODE_LENGTH
 from web.rest import parse_id
 
 AUDIENCES = [
@@ -154,6 +155,7 @@ class ItemForm(forms.Form):
     poll_multiple = forms.BooleanField(label=_("People can pick more than one"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
+    language = forms.RegexField(rf"^{CODE.pattern}\Z", required=False, max_length=CODE_LENGTH, widget=forms.HiddenInput)
     publish_at = forms.CharField(
         label=_("Publish at"),
         required=False,
@@ -181,8 +183,13 @@ class ItemForm(forms.Form):
     def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
         """An empty composer, for a reply with `_audience`."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
+        if isinstance(reader, User):
+            names = {"visibility": "post_visibility", "sensitive": "post_sensitive", "language": "post_language"}
+            initial |= {name: getattr(reader, column) for name, column in names.items()}
         if reply_to:
-            initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
+            initial["reply_to"], audience = reply_to.shown.id, _audience(reply_to.shown, reader)
+            if audience != Visibility.PUBLIC:
+                initial["visibility"] = audience
         form = cls(initial=initial)
         if initial.get("visibility") == Visibility.MENTIONED:
             _offer(form, SAME_PEOPLE)
@@ -335,7 +342,7 @@ class ItemForm(forms.Form):
 
 
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:
-    given = {"warning": fields.get("warning"), "sensitive": fields.get("sensitive")}
+    given = {name: fields.get(name) for name in ("warning", "sensitive", "language")}
     return {name: value for name, value in given.items() if value}
 
 

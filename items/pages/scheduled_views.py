@@ -54,7 +54,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     written, content = post.post, post.post["content"]
     initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
     initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
-    initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive")}
+    initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive", "language")}
     if poll := content.get("poll"):
         lasts = poll.get("closes_in") or (poll_end(poll) - post.publish_at).total_seconds()
         initial |= {f"option_{place}": option for place, option in enumerate(poll["options"], 1)}

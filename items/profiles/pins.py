@@ -61,9 +61,9 @@ def pinned_items(owner: User, reader: User | AnonymousUser) -> list[ItemBody]:
     )
 
 
-def pinned_ids(owner: User) -> set[str]:
+def pinned_ids(owner: User | AnonymousUser) -> frozenset[str]:
     """The ids of the posts that `owner` pinned."""
-    return {str(item_id) for item_id in Pin.objects.filter(sender=owner).values_list("item_id", flat=True)}
+    return frozenset(map(str, Pin.objects.filter(sender=owner.pk or 0).values_list("item_id", flat=True)))
 
 
 def is_pinnable(item: Item | ItemBody) -> bool:

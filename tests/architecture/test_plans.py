@@ -345,4 +345,5 @@ def routes() -> set[str]:
             else:
                 yield prefix + str(pattern.pattern)
 
-    return {route for route in walk(get_resolver().url_patterns, "") if not route.startswith("admin/")}
+    found = {route for route in walk(get_resolver().url_patterns, "") if not route.startswith("admin/")}
+    return {route for route in found if not route.endswith("/") or route.removesuffix("/") not in found}

@@ -433,6 +433,7 @@ PAGES: dict[str, list[Look]] = {
     ],
     "report-account": [Look(fixed("/@friend/report")), Look(fixed("/@friend/report"), do=send_empty)],
     "mute-for": [Look(fixed("/@friend/mute-for"))],
+    "note": [Look(fixed("/@friend/note"))],
     "bookmarks": [Look(fixed("/bookmarks")), Look(fixed("/bookmarks"), "newcomer")],
     "likes": [Look(fixed("/likes"))],
     "followers": [

@@ -29,11 +29,12 @@ MORE = "TS2353"
 
 OTHERWISE = re.compile(
     r"""
-    : \s"(lastStatusAt|application|languages|posting:default:language|blurhash|account)":\snull .* TS2322
+    : \s"(lastStatusAt|status|languages|posting:default:language|blurhash|account)":\snull .* TS2322
     | : \s"mastodon":\s\d+ .* TS2322
     | ScheduledStatus(\[\])?:\s"(applicationId":\s0|(sensitive|spoilerText)":\snull) .* TS2322
     | : \s("sampleAccountIds":\s\[|"id":\s"-99"|"permissions":\s") .* TS2322
     | TS2741.*'admin'\sis\smissing.*'WebPushSubscriptionAlerts'
+    | TS2741.*'application'\sis\smissing.*'Status'
     | TS2741.*'role'\sis\smissing.*'AccountSource'
     """,
     re.VERBOSE,

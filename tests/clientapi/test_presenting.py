@@ -92,6 +92,7 @@ def test_the_card_of_a_link(reader: User, settings: Any) -> None:
         "embed_url": "",
         "blurhash": "LEHV",
         "authors": [],
+        "missing_attribution": None,
     }
 
 

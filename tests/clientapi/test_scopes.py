@@ -42,7 +42,7 @@ def routes() -> dict[str, ApiView]:
                     found[prefix + str(each.pattern)] = view(**each.callback.view_initkwargs)
 
     walk(get_resolver(), "")
-    return found
+    return {route: view for route, view in found.items() if route.removesuffix("/") not in found.keys() - {route}}
 
 
 ROUTES = routes()

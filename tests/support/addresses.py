@@ -27,7 +27,13 @@ ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and 
 client_patterns: list[tuple[str, URLPattern]] = [
     pattern for room in ROOMS if _is_of_clients(room) for pattern in _patterns(room)
 ]
-"""Each with its prefix. tests/clientapi visits them."""
+_routes = {f"{prefix}{each.pattern}" for prefix, each in client_patterns}
+client_patterns = [
+    (prefix, each)
+    for prefix, each in client_patterns
+    if not (route := f"{prefix}{each.pattern}").endswith("/") or route.removesuffix("/") not in _routes
+]
+"""Each with its prefix, without those that only have a slash at the end. tests/clientapi visits them."""
 ROOMS = [room for room in ROOMS if not _is_of_clients(room)]
 ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
 api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]

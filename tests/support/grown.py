@@ -40,6 +40,7 @@ from media.models import FileMove, MediaFile, OwnerRename
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
 from relations.models import (
+    AccountNote,
     Block,
     CsvImport,
     Follow,
@@ -325,6 +326,9 @@ class Grown:
             grow(pair, MANY // 2, **{one: f"{self.star.pk}", two: f"{self.first + FOLLOWEES} + g"})
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
+        note = AccountNote.objects.create(owner=self.ordinary, subject=self.other, text="a colleague")
+        grow(note, MANY, owner_id=self.nth, subject_id=f"{self.first} + (g + 50) % {MANY}")
+        grow(note, MANY // 2, owner_id=f"{self.star.pk}", subject_id=f"{self.first + FOLLOWEES} + g")
         self._lists()
         self._tags()
         Mute.objects.exclude(muter=self.star).update(expires_at=timezone.now() + timedelta(days=30))

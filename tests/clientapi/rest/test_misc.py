@@ -14,6 +14,8 @@ from items.actions import publish
 from moderation.models import Report
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
+from tests.support.picture_posts import posted, sent
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +137,23 @@ def test_a_filter_of_several_keywords() -> None:
     caller.delete(f"v2/filters/keywords/{caller.get(f'{address}/keywords')[0]['id']}", status=422)
     caller.delete(address)
     assert caller.get("v2/filters") == []
+
+
+def test_a_filter_that_blurs_pictures(user: User) -> None:
+    other, caller = UserFactory(), Caller(user)
+    sent_fields = {"title": "Cats", "context": ["home", "thread"], "filter_action": "blur"}
+    made = caller.post("v2/filters", sent_fields | {"keywords_attributes": [{"keyword": "cats"}]})
+    assert made["filter_action"] == "blur"
+    assert caller.get("v1/filters")[0]["irreversible"] is False
+    item = posted(other, sent(other), text="two cats")
+    (result,) = caller.get(f"v1/statuses/{item.pk}")["filtered"]
+    assert result["filter"]["filter_action"] == "blur"
+    page = logged_in(user).get(f"/items/{item.pk}").content.decode()
+    assert "two cats" in page
+    assert 'class="warned filtered"' not in page
+    assert 'class="veiled' in page or "veil" in page
+    plain = logged_in(other).get(f"/items/{item.pk}").content.decode()
+    assert page.count("veil") > plain.count("veil")
+    caller.post("v2/filters", {"title": "cats", "context": ["thread"], "filter_action": "warn"})
+    assert 'class="warned filtered"' in logged_in(user).get(f"/items/{item.pk}").content.decode()
+    caller.post("v2/filters", {"title": "x", "context": ["home"], "filter_action": "smudge"}, status=422)

@@ -259,7 +259,7 @@ def test_likes_and_reposts_of_a_status_and_follows_are_groups(ann: User, bob: Us
     likes = [one["id"] for one in flat if one["type"] == "favourite" and one["status"]["id"] == str(post.pk)]
     last = told[-1]
     assert (last["page_max_id"], last["page_min_id"]) == (likes[0], likes[-1])
-    assert last["most_recent_notification_id"] == likes[0]
+    assert last["most_recent_notification_id"] == int(likes[0])
     assert last["sample_account_ids"] == [str(fan.pk) for fan in fans[::-1]][:8]
     assert {one["id"] for one in body["accounts"]} == {name for one in told for name in one["sample_account_ids"]}
     assert {one["id"] for one in body["statuses"]} == {one["status_id"] for one in told if "status_id" in one}
