@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from items.models import Item, Status
 from relations.models import Block, Follow, Mute
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory, say
@@ -110,6 +111,52 @@ def test_publishing_shows_what_came_meanwhile(visit: Visit, reader: Any, author:
 
 
 @pytest.mark.long
+def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
+    say(reader, "befor")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.choose("Edit")
+    visitor.page.locator("main").get_by_role("link", name="Cancel").click()
+    expect(visitor.page.locator("article .text")).to_have_text("befor")
+    visitor.goto("/")
+    visitor.choose("Edit")
+    visitor.page.get_by_role("main").get_by_label("Text", exact=True).fill("before\nand after")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.get_by_text("and after")).to_be_visible()
+    expect(visitor.page).to_have_url(f"{visitor.site}/" if javascript else re.compile("/items/"))
+    assert Item.objects.get().text == "before\nand after"
+
+
+@pytest.mark.long
+def test_deleting(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    say(author, "stays")
+    say(reader, "goes")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.choose("Delete")
+    if javascript:
+        visitor.confirm("Delete this post?")
+    else:
+        visitor.page.get_by_role("button", name="Delete").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Deleted.")).to_be_visible()
+    expect(visitor.page.locator("[role=feed] article")).to_have_count(1)
+    visitor.shows(["stays"])
+    assert Item.objects.get(sender=reader).status == Status.DELETED
+
+
+@pytest.mark.long
+def test_a_declined_question_deletes_nothing(visit: Visit, reader: Any) -> None:
+    say(reader, "stays")
+    visitor = visit()
+    visitor.log_in(reader)
+    visitor.choose("Delete")
+    visitor.confirm("Delete this post?", is_sure=False)
+    expect(visitor.page.locator("article summary")).to_be_focused()
+    visitor.goto("/")
+    visitor.shows(["stays"])
+
+
+@pytest.mark.long
 def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
     say(author, "heard")
     visitor = visit(java_script_enabled=javascript)
@@ -143,6 +190,46 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     expect(visitor.page.get_by_text("heard")).to_be_visible()
     assert not Block.objects.exists()
     assert not Mute.objects.exists()
+
+
+@pytest.mark.long
+def test_replying(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    root = say(author, "a question")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto(f"/items/{root.pk}")
+    visitor.page.get_by_label("Your reply").fill("an answer")
+    visitor.page.get_by_role("button", name="Reply").click()
+    if not javascript:
+        visitor.page.wait_for_url(re.compile("#item-"))
+    visitor.shows(["an answer"])
+    visitor.goto("/")
+    visitor.shows(["a question"])
+
+
+@pytest.mark.long
+def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> None:
+    say(author, "worth reading")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.sign_up("newcomer")
+    main = visitor.page.locator("#main")  # the side column proposes the author too
+    main.get_by_role("button", name="Follow @author").click()
+    expect(main.get_by_text("worth reading")).to_be_visible()
+    if javascript:
+        expect(main.get_by_role("button", name="Unfollow @author")).to_be_visible()
+
+
+@pytest.mark.long
+def test_settings_and_log_out(visit: Visit, reader: Any, javascript: bool) -> None:
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto("/settings")
+    visitor.page.get_by_label("Display name").fill("林美")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
+    expect(visitor.page.get_by_role("banner").get_by_text("林美")).to_be_visible()
+    visitor.page.get_by_role("banner").get_by_role("button", name="Log out").click()
+    expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
 def _overflow(visitor: Visitor) -> int:
