@@ -76,7 +76,7 @@ class AccountRow(msgspec.Struct):
     last_seen_at: datetime | None
 
 
-class PlaceRow(msgspec.Struct):
+class LoginRow(msgspec.Struct):
     """Where the account is signed in."""
 
     kind: str
@@ -207,7 +207,7 @@ def _security(user: User) -> list[ExportFile]:
             "logins.jsonl",
             _("The browsers, apps and programs where you're logged in."),
             [
-                PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
+                LoginRow(kind, each.name, each.ip, each.since, each.seen_at)
                 for kind, found in signed_in.items()
                 for each in found
             ],

@@ -88,10 +88,10 @@ def badge_of(person: Person) -> SafeString:
     """The badge of a big-V, else nothing."""
     if not person.is_big_v:
         return SafeString()
-    return badge()
+    return big_v_badge()
 
 
-def badge() -> SafeString:
+def big_v_badge() -> SafeString:
     """The badge of big-Vs."""
     return format_html(
         '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"/></svg>',

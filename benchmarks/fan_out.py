@@ -17,7 +17,7 @@ from django.db import connection
 from benchmarks.community import Community, build_window, entries, fresh_item, materialise_inbox
 from benchmarks.measure import BenchmarkReport, interleaved, over
 from storage.connections import feeds_for_tasks, fetch
-from storage.replies import borrowed_connection, replies
+from storage.replies import borrowed_connection, read_replies
 from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of
@@ -157,7 +157,7 @@ def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
     """Send the parts in chunks. Reads `each` replies per part while the next chunk is under way."""
     waiting = 0
     with borrowed_connection(client) as connection:
-        answers = replies(connection)
+        answers = read_replies(connection)
         for first in range(0, len(parts), PIPELINE_LENGTH):
             chunk = parts[first : first + PIPELINE_LENGTH]
             connection.send_packed_command([b"".join(chunk)])

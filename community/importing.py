@@ -77,11 +77,11 @@ def load(
     finally:
         pictures.end()
     if loaded.record.settled_at is None:
-        _finish_load(loaded.record, say)
+        _settle(loaded.record, say)
     return loaded
 
 
-def _finish_load(record: Import, say: Callable[[str], None]) -> None:
+def _settle(record: Import, say: Callable[[str], None]) -> None:
     """Finish a load: vacuum, drop old windows, and begin outboxes of big-Vs. Can be repeated."""
     say("sorting out the tables ...")
     vacuum(say)

@@ -68,7 +68,7 @@ def environment(**options: Any) -> Environment:
         "icon": icon,
         "card_icon": card_icon,
         "card_symbols": card_symbols,
-        "badge": people.badge,
+        "badge": people.big_v_badge,
         "card_words": cards.card_words,
         "came_from": came_from,
         "lang": languages.lang,

@@ -108,7 +108,7 @@ def live_page(
 # --- The first page --------------------------------------------------------------------------------------
 def _first_page(reader: User, page_size: int, now: datetime) -> LivePage:
     context = _fetch_reader_facts(reader, FIRST, INFINITY)
-    walk = _start_walk(reader, context, page_size, context.frozen, now)
+    walk = _walk_for_page(reader, context, page_size, context.frozen, now)
     scheduled = _freeze_entries(walk)
     lives = sum(score > 0 for score, _ in scheduled)
     entries = [session_id if place < lives else -session_id for place, (_, session_id) in enumerate(scheduled)]
@@ -177,7 +177,7 @@ def _next_page(
     top = snapshot.frozen if snapshot else INFINITY
     context = _fetch_reader_facts(reader, NEXT, top)
     # Most pages that need replays continue among them. If `last_id` is a session, replays begin at the top.
-    walk = _start_walk(reader, context, page_size, min(top, last_id or top), now)
+    walk = _walk_for_page(reader, context, page_size, min(top, last_id or top), now)
     if snapshot is None:
         walk.fill(FrozenEntries([], []))
         return walk.page(None)
@@ -200,7 +200,7 @@ def _resume(
             replies = walk.read([snapshot.read_command(last_id, count)], count)
             if read := WalkSnapshot.slice(replies[0]):
                 return read, snapshot if len(read.entries) == count else None
-        if kept := snapshot.read_stored(last_id, now):
+        if kept := snapshot.read_from_postgresql(last_id, now):
             return kept, None
         if snapshot.age(now) > WRITTEN_WITHIN or time.monotonic() > deadline:
             raise SnapshotExpiredError
@@ -213,7 +213,7 @@ def _fetch_reader_facts(reader: User, query: str, below: int) -> ReaderFacts:
     return ReaderFacts(*fetch(query, params)[0])
 
 
-def _start_walk(reader: User, context: ReaderFacts, page_size: int, below: int, now: datetime) -> LiveWalk:
+def _walk_for_page(reader: User, context: ReaderFacts, page_size: int, below: int, now: datetime) -> LiveWalk:
     walk = LiveWalk(reader, page_size, context, below, PendingWrites(now))
     if not (context.level and context.generation):
         walk.is_windowless = True

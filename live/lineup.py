@@ -170,7 +170,7 @@ def _write_lineup(lineup: Lineup, generation: int, version: int, entries: Sequen
     return int(pipelined(feeds_for_tasks(), [lineup.put(generation, version, entries)])[0])
 
 
-def sweep(*, now: datetime) -> int:
+def queue_outdated(*, now: datetime) -> int:
     """Queue outdated lineups again. Return their number."""
     behind = Host.objects.behind().filter(version__lt=ids.compose(now - UNAPPLIED, 0)).order_by("version")
     host_ids = list(behind.values_list("pk", flat=True)[:SWEEP_LENGTH])

@@ -193,12 +193,12 @@ class WalkSnapshot:
         return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
 
     # --- Where Redis does not take it --------------------------------------------------------------------
-    def store(self, entries: Sequence[int], lives: int, now: datetime) -> None:
+    def store_in_postgresql(self, entries: Sequence[int], lives: int, now: datetime) -> None:
         """Write the snapshot to PostgreSQL."""
         params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS_CAP - 1}
         fetch(KEEP, self._params(now) | params)
 
-    def read_stored(self, last_id: int | None, now: datetime) -> SnapshotSlice | None:
+    def read_from_postgresql(self, last_id: int | None, now: datetime) -> SnapshotSlice | None:
         """All entries after `last_id` in PostgreSQL. Renews their expiry."""
         rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:

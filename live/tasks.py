@@ -13,7 +13,7 @@ from storage.queue import only_if_rows, task
 )
 def sweep() -> None:
     """Periodic: queue lost work again."""
-    lineup.sweep(now=database_now())
+    lineup.queue_outdated(now=database_now())
     deliveries.sweep(ReplayDelivery, replays.fan_out)
     reminders.sweep()
 

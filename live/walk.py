@@ -160,7 +160,7 @@ class PendingWrites:
     def _store_snapshot(self) -> None:
         if self.snapshot:
             try:
-                self.snapshot.store(self.entries, self.lives, self.now)
+                self.snapshot.store_in_postgresql(self.entries, self.lives, self.now)
             except DatabaseError:
                 logger.exception(
                     "a snapshot of live sessions could not be saved. Its reader starts from the first page"

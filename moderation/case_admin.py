@@ -38,7 +38,7 @@ from moderation.models import Case, CaseState, Decision, Report, SenderKind, Sen
 from moderation.reading import cases_for, log_reading
 from relations.visibility import profile_relation
 from web.admin import DecidingMixin, LogAdmin, confirmation_page, count_referring, sentence_with_count
-from web.paginator import EstimatedPaginator
+from web.paginator import CappedPaginator
 from web.rest import parse_id
 
 PICTURE_VERB = re.compile(r"(hide|show)-(all|[0-9]{1,16})", re.ASCII)
@@ -91,7 +91,7 @@ class SeenForm(ActionForm):
     )
 
 
-class QueuePaginator(EstimatedPaginator):
+class QueuePaginator(CappedPaginator):
     """Counts fewer rows, because each checks its item and sender."""
 
     exact_up_to = 1_000
@@ -271,7 +271,7 @@ class CaseAdmin(DecidingMixin, LogAdmin):
             self.message_user(request, sentence_with_count(DONE[verb], decided), messages.SUCCESS)
         for count, why in (
             (late, _already_decided_text),
-            (edited, _edited_text),
+            (edited, _edited_since_text),
             (barred, review.not_judged_message),
             (staff, _staff_author_text),
         ):
@@ -466,7 +466,7 @@ def _already_decided_text(n: int) -> str:
     return ngettext("%(count)s case was already decided.", "%(count)s cases were already decided.", n)
 
 
-def _edited_text(n: int) -> str:
+def _edited_since_text(n: int) -> str:
     return ngettext(
         "%(count)s case not approved: edited since you opened the list. Check again.",
         "%(count)s cases not approved: edited since you opened the list. Check again.",

@@ -33,7 +33,7 @@ from redis.retry import Retry
 from runtime.addresses import names_cluster
 from storage.breaker import FAILURES, Breaker, UnavailableError
 from storage.cluster import Cluster, ClusterConnection
-from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection, replies
+from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection, read_replies
 
 TASK_TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the feeds server."""
@@ -81,7 +81,7 @@ def keys_in_script(client: redis.Redis, most: int) -> int:
 
 def reply_iterator(connection: Any) -> Iterator[Any]:
     """Yield the replies on a borrowed connection, with errors, without end."""
-    return connection.replies() if isinstance(connection, ClusterConnection) else replies(connection)
+    return connection.replies() if isinstance(connection, ClusterConnection) else read_replies(connection)
 
 
 @cache

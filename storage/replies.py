@@ -34,7 +34,7 @@ def borrowed_connection(client: redis.Redis) -> Iterator[Any]:
         pool.release(connection)
 
 
-def replies(connection: Any) -> Iterator[Any]:
+def read_replies(connection: Any) -> Iterator[Any]:
     """Yield the replies to commands sent by hand, without end. Errors are yielded, not raised.
 
     Raises redis.ConnectionError and redis.TimeoutError, and closes the connection then. Read all replies before the

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from storage import deliveries
 from storage.queue import HintTask
-from web.paginator import EstimatedPaginator
+from web.paginator import CappedPaginator
 from web.uploads import Limit
 
 NAMED = 100
@@ -59,7 +59,7 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
     takes_files: Mapping[str, Limit] = {}
     """Limits of the form for a row, if it has files (web.uploads)."""
     show_full_result_count = False
-    paginator = EstimatedPaginator
+    paginator = CappedPaginator
     object_history_template = "admin/history.html"
 
     class Media:

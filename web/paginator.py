@@ -13,7 +13,7 @@ EXACT_UP_TO = 10_000
 """Rows. Longer lists end here, because a page costs all rows before it. Whole tables show an estimated count."""
 
 
-class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
+class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
     """A paginator that counts and lists at most `exact_up_to` rows.
 
     `count` sets `is_capped` (more rows match) and `is_estimated`.

@@ -32,9 +32,9 @@ from web.refusals import ConflictError, RefusalError
 
 TITLE_LENGTH = 100
 FILTERS = 100
+"""Most phrases of a user's filters."""
 STRENGTH = (FilterAction.BLUR, FilterAction.WARN, FilterAction.HIDE)
 """Of several matching filters the strongest acts."""
-"""Most phrases of a user's filters."""
 COMPILED = 128
 """Readers with compiled filters kept in a process. The largest take about 1 MB."""
 FORGOTTEN = 500
@@ -353,10 +353,10 @@ def folded_text(item: ItemBody, reader_id: str = "") -> str:
 
 def folded(parts: Iterable[str]) -> str:
     """The parts of an item as one folded text."""
-    return APART.join(fold(_bounded(part)) for part in parts if part)
+    return APART.join(fold(_without_excess_signs(part)) for part in parts if part)
 
 
-def _bounded(text: str) -> str:
+def _without_excess_signs(text: str) -> str:
     return UNFOLDING.sub(" ", text) if len(UNFOLDING.findall(text)) > SIGNS else text
 
 

@@ -33,7 +33,7 @@ def _with_lower_bound(candidates: Sequence[str]) -> list[str]:
     return [f"{one} AND i.id > %(above)s" for one in candidates]
 
 
-def _both_listings(candidates: Sequence[str], given: str = "") -> BothListings:
+def _listings_down_and_up(candidates: Sequence[str], given: str = "") -> BothListings:
     down, up = listing_sql(candidates, "DESC", given=given, keep=LISTED_ALONE), _with_lower_bound(candidates)
     return BothListings(down, listing_sql(up, "ASC", given=given, keep=LISTED_ALONE))
 
@@ -60,13 +60,13 @@ HELD_POSTS = f"""
 """
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 POSTS = _by_circle("i.reply_to_id IS NULL")
-PROFILE = _both_listings(POSTS, CIRCLES)
-PICTURED = _both_listings(_by_circle("i.media <> '[]'"), CIRCLES)
-ALL = _both_listings([*POSTS, *REPLIES_OF], CIRCLES)
+PROFILE = _listings_down_and_up(POSTS, CIRCLES)
+PICTURED = _listings_down_and_up(_by_circle("i.media <> '[]'"), CIRCLES)
+ALL = _listings_down_and_up([*POSTS, *REPLIES_OF], CIRCLES)
 TAGGED_ABOVE = listing_sql(
     _with_lower_bound([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=has_tag("i.id", "%(tag)s")
 )
-ANSWERS = _both_listings(REPLIES_OF)
+ANSWERS = _listings_down_and_up(REPLIES_OF)
 SENDERS = f"""
     SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}

@@ -49,7 +49,7 @@ SHOWN = f"""
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
     """At most `COUNT` hashtags, each on a visible item."""
-    return _visible_tags([one for one in _read_cached() if _is_popular(one)][:COUNT], reader)
+    return _visible_tags([one for one in _read_cached() if _has_enough_senders(one)][:COUNT], reader)
 
 
 def active_tags(reader: User) -> list[str]:
@@ -64,7 +64,9 @@ def popular_with_prefix(begin: str, reader: User, count: int) -> list[str]:
     found = cache.get(keys.popular_tags())
     if not _is_tag_list(found):
         found = _count_popular() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []
-    return _visible_tags([one for one in found if one[0].startswith(begin) and _is_popular(one)][:count], reader)
+    return _visible_tags(
+        [one for one in found if one[0].startswith(begin) and _has_enough_senders(one)][:count], reader
+    )
 
 
 def _read_cached() -> list[Any]:
@@ -72,8 +74,8 @@ def _read_cached() -> list[Any]:
     return found if _is_tag_list(found) else _count_popular()
 
 
-def _is_popular(one: Any) -> bool:
-    _tag, items = one
+def _has_enough_senders(counted: Any) -> bool:
+    _tag, items = counted
     return len(items) >= SENDERS
 
 

@@ -31,7 +31,9 @@ def test_a_demo_that_runs_for_hours_is_not_dead() -> None:
     assert not Host.objects.alias(real=scheduled).exclude(scheduled=F("real")).exists()
     assert not Reminder.objects.exclude(session__state=State.UPCOMING).exists()
     waiting = Reminder.objects.get().user
-    assert lineup.sweep(now=now + timedelta(minutes=1)) == Host.objects.count(), "the sweeper writes the lineups"
+    assert lineup.queue_outdated(now=now + timedelta(minutes=1)) == Host.objects.count(), (
+        "the sweeper writes the lineups"
+    )
 
     alive = 0
     for minute in range(0, 8 * 60, 30):

@@ -232,11 +232,11 @@ def test_the_broker_is_gone_and_the_sweeper_brings_it(
     workers = Workers(TASKS, drops_others=True)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     celery_breaker_reset()
-    assert lineup.sweep(now=datetime.now(UTC) + MINUTE) == 1
+    assert lineup.queue_outdated(now=datetime.now(UTC) + MINUTE) == 1
     workers.work()
     version, entries = Lineup.read(pipelined(feeds, [Lineup(host.pk).read_command()])[0])
     assert (version, [entry.session_id for entry in entries]) == (Host.objects.get().version, [session.pk])
-    assert lineup.sweep(now=datetime.now(UTC) + MINUTE) == 0
+    assert lineup.queue_outdated(now=datetime.now(UTC) + MINUTE) == 0
 
 
 def celery_breaker_reset() -> None:

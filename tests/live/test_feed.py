@@ -305,13 +305,13 @@ def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valke
 def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     now = timezone.now()
     snapshot = WalkSnapshot.take(reader.pk, 7, [3, -4], 1, now)
-    snapshot.store([3, -4], 1, now)
+    snapshot.store_in_postgresql([3, -4], 1, now)
     late = now + timedelta(minutes=29)
-    found = snapshot.read_stored(3, late)
+    found = snapshot.read_from_postgresql(3, late)
     assert found is not None
     assert (found.is_entry, found.entries, found.lives) == (True, [-4], [3])
-    assert snapshot.read_stored(None, late + timedelta(minutes=29)) is not None
-    assert snapshot.read_stored(None, late + timedelta(minutes=90)) is None
+    assert snapshot.read_from_postgresql(None, late + timedelta(minutes=29)) is not None
+    assert snapshot.read_from_postgresql(None, late + timedelta(minutes=90)) is None
 
 
 # --- Snapshot cap ----------------------------------------------------------------------------------------

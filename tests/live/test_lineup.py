@@ -130,7 +130,7 @@ def test_the_sweeper_sends_for_what_is_behind() -> None:
     host = UserFactory()
     actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     now = ids.moment(Host.objects.get().version)
-    assert lineup.sweep(now=now) == 0, "the queue has a moment"
-    assert lineup.sweep(now=now + timedelta(minutes=1)) == 1
+    assert lineup.queue_outdated(now=now) == 0, "the queue has a moment"
+    assert lineup.queue_outdated(now=now + timedelta(minutes=1)) == 1
     lineup.apply(host.pk)
-    assert lineup.sweep(now=now + timedelta(minutes=1)) == 0
+    assert lineup.queue_outdated(now=now + timedelta(minutes=1)) == 0

@@ -5,7 +5,7 @@ import redis
 from django.conf import settings
 
 from storage.connections import client_of, feeds_for_tasks
-from storage.replies import RECEIVED_BYTES, borrowed_connection, replies
+from storage.replies import RECEIVED_BYTES, borrowed_connection, read_replies
 from tests.support.servers import Valkey, frozen
 
 
@@ -18,7 +18,7 @@ def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
     with borrowed_connection(client) as connection:
         for _ in range(2):
             connection.send_packed_command([part for one in commands for part in connection.pack_command(*one)])
-        text, nothing, error, added, *second = islice(replies(connection), 8)
+        text, nothing, error, added, *second = islice(read_replies(connection), 8)
     assert (text, nothing, added) == (long, None, 1)
     assert isinstance(error, redis.ResponseError)
     assert "WRONGTYPE" in str(error)
@@ -32,7 +32,7 @@ def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_waits(fe
     client = client_of(settings.REDIS_URL, 1)
     with borrowed_connection(client) as connection:
         connection.send_packed_command(connection.pack_command("PING"))
-        waiting = replies(connection)
+        waiting = read_replies(connection)
         assert next(waiting) == b"PONG"
         with frozen(feeds_server):
             connection.send_packed_command(connection.pack_command("PING"))
@@ -46,5 +46,5 @@ def test_a_connection_that_ends_is_an_outage(feeds: redis.Redis) -> None:
     with borrowed_connection(client) as connection:
         feeds.client_kill_filter(_type="normal", skipme=True)
         with pytest.raises(redis.ConnectionError):
-            next(replies(connection))
+            next(read_replies(connection))
         assert not connection.is_connected

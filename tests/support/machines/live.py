@@ -293,7 +293,7 @@ class Live(RuleBasedStateMachine):
     def sweep(self) -> None:
         ReplayDelivery.objects.update(sweep_at=Now())
         deliveries.sweep(ReplayDelivery, fan_out)
-        lineup.sweep(now=datetime.now(UTC) + timedelta(minutes=1))
+        lineup.queue_outdated(now=datetime.now(UTC) + timedelta(minutes=1))
 
     @rule(host=hosts, reader=readers, kind=st.sampled_from(["lineup", "replays", "snapshot", "everything"]), pick=some)
     def lose(self, host: int, reader: int, kind: str, pick: int) -> None:
