@@ -2,7 +2,7 @@ from django.dispatch import Signal
 
 # Description, focus or captions of a medium changed. Sent after the commit, because an action that locks item and
 # medium locks the item first. Arguments: medium (MediaFile).
-# Receivers: items.receivers.show_described, live.receivers.renew_cover.
+# Receivers: items.receivers.refresh_descriptions, live.receivers.renew_cover.
 medium_described = Signal()
 
 # Media that others could see belong to an account that was hidden. Receivers give their files new addresses, each in

@@ -93,6 +93,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
 }
 OTHERS = {
     "web.letters.compiled": "a pattern of ours",
+    "web.hashtags.known_tag": "canonical_tag, which is measured",
     "items.text.check_poll": "options of at most 80 characters, each looked at once",
     "notifications.sentences.words_of": "a kind of ours",
     "notifications.sentences.act_sentence": "a kind of ours and a bounded name",

@@ -38,6 +38,9 @@ from tests.support.web import Queueing, WebServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
+STREAM = "/api/v1/stream"
+"""Its own process serves it."""
+
 
 def opened_later(program: str, jobs: list[Any], folder: Path) -> dict[str, Any]:
     environ = os.environ | {
@@ -94,7 +97,8 @@ def requests(user: User, key: str) -> list[dict[str, Any]]:
     pages += [f"/admin/{model._meta.app_label}/{model._meta.model_name}/add/" for model in admin.site._registry]
     apis = [f"/api/v1/{path.format_map(names)}" for path in scenario.ADDRESSES]
     apis += [f"/api/{path.format_map(names)}" for path in scenario.CLIENT_READS]
-    apis += [path.format_map(names) for path in scenario.addresses((*scenario.OF_API, *client_patterns))]
+    of_api = (*scenario.OF_API, *client_patterns)
+    apis += [path.format_map(names) for path in scenario.addresses(of_api) if path != STREAM]
     writes = [(method.upper(), f"/api/v1/{path.format_map(names)}", body) for method, path, body in scenario.WRITES]
     client = Client()
     client.force_login(user)
