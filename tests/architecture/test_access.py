@@ -153,6 +153,8 @@ class Shows:
     before: Callable[[World], None] = lambda world: None
     """Makes something for the route to show."""
     public_only: bool = False
+    as_strangers: bool = False
+    """Every reader sees what strangers see, also those who block or are blocked."""
     body: dict[str, Any] | None = None
 
 
@@ -351,6 +353,10 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/@author/replies", ("answered",)),
     ],
     "profile_media": [Shows(lambda world: "/@sender/media", ("post", "reply"), before=add_pictures)],
+    "feed": [
+        Shows(lambda world: "/@sender/feed.atom", ("post",), as_strangers=True),
+        Shows(lambda world: "/@author/feed.atom", ("repost", "shared"), as_strangers=True),
+    ],
     "publish": [
         Shows(
             lambda world: f"/items/new?reply_to={world.post.pk}",
@@ -476,7 +482,8 @@ def test_readers_see_what_the_table_says(
                 assert response.status_code < 500
                 shown = response.content.decode()
                 for kind in case.kinds:
-                    wanted = case.narrowed(relation, kind) and expected(visibility, status, relation, kind)
+                    sees_as = "anonymous" if case.as_strangers else relation
+                    wanted = case.narrowed(relation, kind) and expected(visibility, status, sees_as, kind)
                     hidden = case.published_only and kind in ("post", "repost") and status != Status.PUBLISHED
                     wanted = wanted and not hidden
                     wanted = wanted and (visibility == Visibility.PUBLIC or not case.public_only)
