@@ -348,7 +348,7 @@ CLIENT_READS = [
     "v1/followed_tags?min_id=1",
     "v1/conversations?min_id={middle}",
     "v1/conversations?max_id={middle}",
-    "v1/notifications/requests/{talk}",
+    "v1/notifications/requests/{request}",
     "v2/search?q=word3",
     "v2/search?q=%23busy",
     "v2/notifications?min_id=1",
@@ -369,7 +369,8 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
     ("patch", "v2/notifications/policy", {"for_private_mentions": "filter"}),
     ("put", "v1/notifications/policy", {"filter_private_mentions": True}),
     *[("post", f"v1/notifications/requests/{verb}", {"id": []}) for verb in ("accept", "dismiss")],
-    *[("post", f"v1/notifications/requests/{{talk}}/{verb}", {}) for verb in ("accept", "dismiss")],
+    ("post", "v1/notifications/requests/{request}/accept", {}),
+    ("post", "v1/notifications/requests/{another_request}/dismiss", {}),
     ("put", "v1/statuses/{own}", {"status": "changed words"}),
     ("post", "v1/polls/{other_poll}/votes", {"choices": [0]}),
     ("put", "v1/statuses/{own}/interaction_policy", {"quote_approval_policy": "followers"}),
@@ -595,6 +596,8 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     scenario.names |= {"own": made["id"], "person": scenario.site.first + 711}
     scenario.names["filter"] = Filter.objects.filter(owner=user).latest("pk").pk
     scenario.names |= planned_posts(user)
+    waiting = scenario.ask(api, f"{who}'s app", "get", "/api/v1/notifications/requests?limit=2").json()
+    scenario.names |= dict(zip(("request", "another_request"), (one["id"] for one in waiting), strict=True))
     scenario.read(api, f"{who}'s app", client_patterns)
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
