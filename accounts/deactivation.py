@@ -1,7 +1,9 @@
-"""Hides users and shows them again. Windows keep their items, and pages leave them out. Their files are renamed."""
+"""Hides users and shows them again. Windows keep their items, and pages leave them out. Their files are renamed,
+and others' counts leave them out."""
 
 from django.db import transaction
 
+from accounts import recounting
 from accounts.actions import end_sessions_and_tokens
 from accounts.models import User
 from media import renaming
@@ -13,6 +15,7 @@ def deactivate(*, user: User) -> bool:
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     renaming.begin(user.pk)
+    recounting.begin(user.pk)
     end_sessions_and_tokens(user=user)
     return True
 
@@ -23,4 +26,5 @@ def reactivate(*, user: User) -> bool:
     if not User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True):
         return False
     renaming.end(user.pk)
+    recounting.begin(user.pk)
     return True

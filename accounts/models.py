@@ -22,6 +22,7 @@ from accounts.lookalikes import Skeleton, skeleton
 from accounts.names import ComparableName, FoldedName, Grams, Name, grams_of
 from accounts.naming import check_display_name
 from accounts.signing_in_models import ClientApp
+from storage.claims import ClaimedRow
 from storage.draws import Draw
 from storage.site_key import known_keys
 from web.languages import CODE_LENGTH
@@ -247,6 +248,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         default=0, db_default=0, editable=False, help_text="Drawn whenever the user becomes big-V."
     )
     following_count = models.IntegerField(_("following"), default=0, editable=False)
+    uncounted_followees = models.SmallIntegerField(
+        default=0, db_default=0, editable=False, help_text="Hidden ones among `following_count`."
+    )
     follower_count = models.IntegerField(_("followers"), default=0, editable=False)
     followed_tag_count = models.SmallIntegerField(
         default=0, db_default=0, editable=False, help_text="Readers who follow hashtags have statements of their own."
@@ -440,6 +444,20 @@ class Deletion(models.Model):
 
     def __str__(self) -> str:
         return str(_("deletion of @%(name)s") % {"name": self.user.username})
+
+
+class Recount(ClaimedRow):
+    """A user was hidden or shown, and others' counts follow (accounts.recounting). The newest of a user counts."""
+
+    user_id = models.BigIntegerField(db_index=True)
+    places = models.JSONField(default=dict, help_text="The last row of each kind.")
+    is_second = models.BooleanField(default=False, help_text="Whether it is the walk for late writes.")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"counts of {self.user_id}"
 
 
 class HeldName(models.Model):

@@ -34,6 +34,12 @@ sessions_ended = Signal()
 # timeline.receivers.forget_position.
 account_purged = Signal()
 
+# Sent inside a transaction until all is recounted of the user `user_id` (int), who was hidden or shown. Each receiver
+# takes up to `limit` (int) rows of each kind after `places` (dict[str, int]) out of others' counts if `is_hidden`
+# (bool), else puts them back. It moves `places` and returns whether it found rows. Doing it twice is harmless.
+# Receivers: items.receivers.recount_items, relations.receivers.recount_follows.
+account_recounted = Signal()
+
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 # Receivers: discover.receivers.export_history, items.receivers.export_items, live.receivers.export_sessions,
 # moderation.receivers.export_reports, community.archives.receivers.export_archives,

@@ -1,4 +1,4 @@
-from accounts import actions, addresses, purge
+from accounts import actions, addresses, purge, recounting
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
@@ -26,6 +26,17 @@ def sweep_deletions() -> None:
     """Periodic: continue deletions and release old names."""
     purge.sweep()
     actions.release_held_names()
+
+
+@task("accounts.sweep_recounts")
+@only_if_rows(
+    "accounts.sweep_recounts",
+    "SELECT coalesce(tried_at, created_at) FROM accounts_recount",
+    work="counts of suspended accounts",
+)
+def sweep_recounts() -> None:
+    """Periodic: continue recounts of hidden and shown users."""
+    recounting.sweep()
 
 
 @task("accounts.forget_applications")

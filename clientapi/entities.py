@@ -128,7 +128,8 @@ class AccountFacts(NamedTuple):
         """The facts of a loaded user."""
         kept = {name: getattr(user, name) for name in ("avatar", "banner", "profile_fields")}
         texts = {name: None if facts is None else msgspec.json.encode(facts).decode() for name, facts in kept.items()}
-        return cls._make(texts[name] if name in texts else getattr(user, name) for name in cls._fields)
+        facts = cls._make(texts[name] if name in texts else getattr(user, name) for name in cls._fields)
+        return facts._replace(following_count=user.following_count - user.uncounted_followees)
 
 
 @lru_cache(KEPT)

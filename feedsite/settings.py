@@ -303,6 +303,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget applications", "accounts.forget_applications", 3600.0),
         ("forget unused apps", "clientapi.forget_unused", 600.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
+        ("sweep recounts", "accounts.sweep_recounts", 30.0),
         ("sweep push messages", "notifications.sweep_pushes", 5.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),

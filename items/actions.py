@@ -86,10 +86,10 @@ LIKE = """
 """
 UNLIKE = """
     WITH unliked AS (
-        DELETE FROM items_like WHERE user_id = %(user)s AND item_id = %(item)s RETURNING item_id
+        DELETE FROM items_like WHERE user_id = %(user)s AND item_id = %(item)s RETURNING item_id, uncounted
     ), staged AS (
         INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
-        SELECT item_id, -1, 0, 0, 0 FROM unliked
+        SELECT item_id, -1, 0, 0, 0 FROM unliked WHERE uncounted IS NULL
     )
     SELECT item_id FROM unliked
 """

@@ -4,12 +4,29 @@ See docs/decisions.md: Counts are staged in PostgreSQL.
 """
 
 from django.db import transaction
+from django.db.models import Q
 
-from items.models import LISTED, CountChange, Item, Visibility
+from items.models import LISTED, CountChange, Item, Status, Visibility
 from items.signals import counts_folded
 from storage.connections import fetch
 
 COUNTED = [one for one in LISTED if one != Visibility.SELF]
+COUNTS_ELSEWHERE = Q(repost_of__isnull=False) | Q(reply_to__isnull=False) | Q(quote_of__isnull=False)
+COUNTED_BY = ("repost_of", "reply_to", "root", "quote_of", "is_quote_revoked", "visibility", "status", "uncounted")
+RECOUNT_LIKES = """
+    WITH part AS MATERIALIZED (
+        SELECT id FROM items_like WHERE user_id = %(user)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+    ),
+    changed AS (
+        UPDATE items_like SET uncounted = %(mark)s
+        WHERE id = ANY(ARRAY(SELECT id FROM part)) AND uncounted IS DISTINCT FROM %(mark)s RETURNING item_id
+    ),
+    staged AS (
+        INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
+        SELECT item_id, %(change)s::int, 0, 0, 0 FROM changed
+    )
+    SELECT max(id) FROM part
+"""
 # A row is deleted only once, so each change counts once. The order of ids avoids deadlocks.
 FOLD = """
     WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts, quotes),
@@ -35,8 +52,10 @@ def stage(item: Item, sign: int) -> None:
 
 
 def changes_of(item: Item, sign: int) -> list[CountChange]:
-    """The changes for `stage`. Private mentions and items for oneself count nowhere."""
-    changes = []
+    """The changes for `stage`. Private mentions, items for oneself and those of hidden senders count nowhere."""
+    changes: list[CountChange] = []
+    if item.uncounted:
+        return changes
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
     elif item.reply_to_id and item.visibility in COUNTED:
@@ -46,6 +65,25 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
     if item.quote_of_id and not item.is_quote_revoked and item.visibility == Visibility.PUBLIC:
         changes.append(CountChange(item_id=item.quote_of_id, quotes=sign))
     return changes
+
+
+def recount(user_id: int, places: dict[str, int], limit: int, *, is_hidden: bool) -> bool:
+    """Take what a user likes and publishes out of others' counts, or put it back (accounts.recounting)."""
+    mark = True if is_hidden else None
+    params = {"user": user_id, "after": places.get("likes", 0), "limit": limit}
+    liked = fetch(RECOUNT_LIKES, params | {"mark": mark, "change": -1 if is_hidden else 1})[0][0]
+    items = Item.objects.filter(sender=user_id, pk__gt=places.get("items", 0)).order_by("pk")
+    ids = list(items.values_list("pk", flat=True)[:limit])
+    counted = Item.objects.filter(COUNTS_ELSEWHERE, pk__in=ids, uncounted__isnull=is_hidden).order_by("pk")
+    changing = list(counted.select_for_update(no_key=True).only(*COUNTED_BY))
+    published = [item for item in changing if item.status == Status.PUBLISHED]
+    for item in changing:
+        item.uncounted = None
+    Item.objects.filter(pk__in=[item.pk for item in changing]).update(uncounted=mark)
+    sign = -1 if is_hidden else 1
+    CountChange.objects.bulk_create([change for item in published for change in changes_of(item, sign)])
+    places |= {"likes": liked or params["after"], "items": ids[-1] if ids else places.get("items", 0)}
+    return bool(liked or ids)
 
 
 @transaction.atomic

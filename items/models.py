@@ -54,6 +54,8 @@ class Visibility(models.TextChoices):
     MENTIONED = "mentioned", _("people who are mentioned")
 
 
+UNCOUNTED = "True if counts leave it out, because its user is hidden; else null, which takes no room."
+
 LISTED = [choice for choice in Visibility.values if choice != Visibility.MENTIONED]
 """The visibilities in timelines, profiles and outboxes: all but private mentions. The widest first."""
 
@@ -181,6 +183,7 @@ class Item(models.Model):
         db_index=False,
         db_constraint=False,
     )
+    uncounted = models.BooleanField(null=True, editable=False, help_text=UNCOUNTED)
     published_at = models.DateTimeField(
         _("visible since"), null=True, blank=True, help_text=_("Only if later than it was written.")
     )
@@ -409,6 +412,7 @@ class Like(models.Model):
         Item, on_delete=models.DO_NOTHING, related_name="likes", db_index=False, db_constraint=False
     )
     created_at = models.DateTimeField(db_default=Now())
+    uncounted = models.BooleanField(null=True, editable=False, help_text=UNCOUNTED)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "item"], name="like_once")]

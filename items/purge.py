@@ -37,10 +37,10 @@ EMPTY: dict[str, Any] = {
 UNLIKE = """
     WITH unliked AS (
         DELETE FROM items_like WHERE id IN (SELECT id FROM items_like WHERE user_id = %(user)s LIMIT %(limit)s)
-        RETURNING item_id
+        RETURNING item_id, uncounted
     ), staged AS (
         INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
-        SELECT item_id, -1, 0, 0, 0 FROM unliked
+        SELECT item_id, -1, 0, 0, 0 FROM unliked WHERE uncounted IS NULL
     )
     SELECT count(*) FROM unliked
 """

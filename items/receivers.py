@@ -6,8 +6,8 @@ from accounts.about.models import SiteSettings
 from accounts.about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
-from accounts.signals import account_purged, export_requested
-from items import actions, export, purge, text
+from accounts.signals import account_purged, account_recounted, export_requested
+from items import actions, counts, export, purge, text
 from items.attachments import attachments
 from media.models import MediaFile, Use
 from media.signals import medium_described, owner_hidden
@@ -28,6 +28,14 @@ def item_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
 def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Empty at most `limit` items of a deleted account."""
     return purge.purge(user_id=user.pk, limit=limit)
+
+
+@receiver(account_recounted)
+def recount_items(
+    sender: type[User], user_id: int, is_hidden: bool, places: dict[str, int], limit: int, **kwargs: Any
+) -> bool:
+    """Recount at most `limit` likes and items of a hidden or shown account."""
+    return counts.recount(user_id, places, limit, is_hidden=is_hidden)
 
 
 @receiver(export_requested)

@@ -128,10 +128,15 @@ def unfollow(*, follower: User, followee: User) -> bool:
     """Stop following, or withdraw a request."""
     _lock_follower(follower)
     asked, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
-    gone, _ = Follow.objects.filter(follower=follower, followee=followee).delete()
+    gone = Follow.objects.select_for_update().filter(follower=follower, followee=followee).first()
     if gone:
-        User.objects.filter(pk=follower.pk).update(following_count=F("following_count") - 1)
-        FollowerCountChange.objects.create(user=followee, change=-1)
+        gone.delete()
+        User.objects.filter(pk=follower.pk).update(
+            following_count=F("following_count") - 1,
+            uncounted_followees=F("uncounted_followees") - int(gone.uncounted_followee or 0),
+        )
+        if not gone.uncounted_follower:
+            FollowerCountChange.objects.create(user=followee, change=-1)
     return bool(gone or asked)
 
 

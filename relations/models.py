@@ -32,6 +32,13 @@ class Follow(models.Model):
         default=True, db_default=True, help_text="Whether the follower's home shows what the followee reposts."
     )
     created_at = models.DateTimeField(_("since"), db_default=Now())
+    # True, else null, which takes no room.
+    uncounted_follower = models.BooleanField(
+        null=True, editable=False, help_text="Whether the followee's count leaves out the hidden follower."
+    )
+    uncounted_followee = models.BooleanField(
+        null=True, editable=False, help_text="Whether it is among the follower's `uncounted_followees`."
+    )
 
     class Meta:
         verbose_name = _("follow")

@@ -10,9 +10,12 @@ FOLLOWS = """
     gone AS (
         DELETE FROM relations_follow WHERE id IN (
             SELECT f.id FROM relations_follow f JOIN follower ON follower.id = f.follower_id LIMIT %(limit)s
-        ) RETURNING followee_id),
-    changed AS (INSERT INTO relations_followercountchange (user_id, change) SELECT followee_id, -1 FROM gone)
-    UPDATE accounts_user SET following_count = following_count - (SELECT count(*) FROM gone)
+        ) RETURNING followee_id, uncounted_follower, uncounted_followee),
+    changed AS (
+        INSERT INTO relations_followercountchange (user_id, change)
+        SELECT followee_id, -1 FROM gone WHERE uncounted_follower IS NULL)
+    UPDATE accounts_user SET following_count = following_count - (SELECT count(*) FROM gone),
+        uncounted_followees = uncounted_followees - (SELECT count(uncounted_followee) FROM gone)
     WHERE id = %(user)s AND EXISTS (SELECT FROM gone) RETURNING (SELECT count(*) FROM gone)
 """
 # In the order of ids, and locked, so that a concurrent unfollow counts once.
@@ -24,12 +27,14 @@ LOCK_FOLLOWERS = """
 FOLLOWERS = """
     WITH gone AS (
         DELETE FROM relations_follow WHERE followee_id = %(user)s AND follower_id = ANY(%(followers)s)
-        RETURNING follower_id),
+        RETURNING follower_id, uncounted_follower, uncounted_followee),
     changed AS (
         INSERT INTO relations_followercountchange (user_id, change)
-        SELECT %(user)s, -count(*) FROM gone HAVING count(*) > 0),
+        SELECT %(user)s, -count(*) FROM gone WHERE uncounted_follower IS NULL HAVING count(*) > 0),
     counted AS (
-        UPDATE accounts_user u SET following_count = u.following_count - 1 FROM gone WHERE u.id = gone.follower_id)
+        UPDATE accounts_user u SET following_count = u.following_count - 1,
+            uncounted_followees = u.uncounted_followees - coalesce(gone.uncounted_followee, false)::int
+        FROM gone WHERE u.id = gone.follower_id)
     SELECT count(*) FROM gone
 """
 PAIRS = """

@@ -27,9 +27,11 @@ OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u
 FOLLOWER_COUNT = """(u.follower_count + coalesce(
         (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0))::bigint"""
 """The exact number of followers of the user `u`: folded plus staged, in one snapshot."""
+FOLLOWING_COUNT = "u.following_count - u.uncounted_followees"
+"""The number of shown users whom the user `u` follows."""
 STANDING = f"""
     SELECT {FOLLOWER_COUNT},
-        u.following_count,
+        {FOLLOWING_COUNT},
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
         {follows_without_reposts(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
         (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false),

@@ -19,6 +19,7 @@ from items.bodies import Sender
 from items.visibility import for_followers
 from relations.people import PeopleTable, people_page
 from relations.rules import READER, may_know_of
+from relations.visibility import FOLLOWING_COUNT
 from storage.connections import fetch, id_array
 from web.rest import FeedResponse
 
@@ -40,9 +41,9 @@ COUNTS = f"""
 
 
 # Same order as `entities.AccountFacts`.
-FACTS = """
+FACTS = f"""
     u.id, u.username, u.display_name, u.bio, u.profile_fields::text, u.is_locked, u.is_indexable, u.avatar::text,
-    u.banner::text, u.date_joined, u.follower_count, u.following_count
+    u.banner::text, u.date_joined, u.follower_count, {FOLLOWING_COUNT}
 """
 BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"
 # Users by id, and users by name if the reader may know of them.

@@ -31,6 +31,10 @@ PEOPLE = f"""
 """
 
 
+# What came last may be hidden, and one's own messages are read.
+IS_UNREAD = "({seen}.last > {seen}.read AND newest.id > {seen}.read)"
+
+
 def _newest_sql(conversation: str, wanted: str) -> str:
     return f"""
         SELECT i.id FROM (
@@ -43,13 +47,14 @@ def _newest_sql(conversation: str, wanted: str) -> str:
 
 def _page_sql(order: str) -> str:
     first = f"""
-        SELECT p.conversation_id, p.last, p.last > p.read AS is_unread FROM items_participant p
+        SELECT p.conversation_id, p.last, p.read FROM items_participant p
         WHERE p.user_id = {READER} AND p.is_request = %(requests)s AND p.last > %(above)s AND p.last < %(below)s
         ORDER BY p.last {order}
     """
     return f"""
     WITH page AS MATERIALIZED (
-        SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed
+        SELECT listed.conversation_id, listed.last, newest.id AS item_id, {IS_UNREAD.format(seen="listed")} AS is_unread
+        FROM ({first} LIMIT %(scan)s) listed
         CROSS JOIN LATERAL ({_newest_sql("listed.conversation_id", UNMUTED)}) newest
         ORDER BY listed.last {order} LIMIT %(count)s
     ),
@@ -67,7 +72,7 @@ def _page_sql(order: str) -> str:
 
 def _conversations_sql(which: str, wanted: str, participants: str = "items_participant p") -> str:
     return f"""
-    SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
+    SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), {IS_UNREAD.format(seen="p")},
         {PEOPLE.format(conversation="p.conversation_id")}
     FROM {participants} CROSS JOIN LATERAL ({_newest_sql("p.conversation_id", wanted)}) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
@@ -210,8 +215,7 @@ def _conversations(rows: Sequence[_ConversationRow], reader: User) -> list[Conve
             str(row.conversation_id),
             [UserCard.from_row(*one) for one in row.people],
             item,
-            # The newest message may be hidden: then the reader has answered all that is shown.
-            bool(row.is_unread) and item.sender.id != str(reader.pk),
+            bool(row.is_unread),
         )
         for row, item in zip(rows, items, strict=True)
     ]

@@ -12,7 +12,7 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts.joining_models import Application
 from accounts.mail import sending
 from accounts.mail.models import Letter
-from accounts.models import AddressCheck, Deletion, HeldName, ResetRequest, Session
+from accounts.models import AddressCheck, Deletion, HeldName, Recount, ResetRequest, Session
 from accounts.signing_in import recovery
 from community.archives.models import ArchiveImport
 from discover import issued_pages
@@ -152,6 +152,7 @@ def retentions() -> Iterator[RetainedRows]:
     yield RetainedRows(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
     yield RetainedRows(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
     yield RetainedRows(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
+    yield RetainedRows(Recount, "created_at", AT_ONCE, "accounts.sweep_recounts", is_queue=True)
     yield RetainedRows(OwnerRename, "created_at", AT_ONCE, "media.sweep", is_queue=True)
     yield RetainedRows(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
     yield RetainedRows(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")

@@ -50,6 +50,7 @@ LEFT_BY_PURGE = {
     "accounts_bigvchange.by_id": LOG,
     "accounts_bigvchange.user_id": LOG,
     "accounts_deletion.user_id": "the queue of the purge itself, which deletes it last",
+    "accounts_recount.user_id": "a queue that empties itself in minutes",
     "accounts_user_groups.user_id": "emptied by the deletion",
     "accounts_user_user_permissions.user_id": "emptied by the deletion",
     "django_admin_log.user_id": LOG,
@@ -152,6 +153,7 @@ FIELDS_NOT_EXPORTED = {
     "push_generation": "a number of the site",
     "session_epoch": "a number of the site",
     "session_generation": "a number of the site",
+    "uncounted_followees": "a number of the site",
     "window_epoch": "a number of the site",
 }
 """Columns of users that account.json leaves out, with the reason."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.mail import sending
 from accounts.mail.actions import send
 from accounts.mail.models import Letter, LetterState
-from accounts.models import Deletion, ResetRequest
+from accounts.models import Deletion, Recount, ResetRequest
 from community.archives.models import ArchiveImport
 from items.models import CardState, LinkCard, Poll, ScheduledPost
 from live.models import LiveSession, ReplayDelivery
@@ -115,6 +115,7 @@ LATE_ROWS: dict[str, Callable[[datetime], Any]] = {
     "deletions of accounts": lambda at: Deletion.objects.create(
         user=UserFactory(), created_at=at, tried_at=timezone.now(), attempts=6
     ),
+    "counts of suspended accounts": lambda at: Recount.objects.create(user_id=1, created_at=at),
     "password resets": lambda at: ResetRequest.objects.create(asked="ann", created_at=at),
     "ends of polls": lambda at: Poll.objects.create(item=ItemFactory(), closes_at=at, votes=[0, 0]),
     "link previews": lambda at: LinkCard.objects.create(url="https://a.example", state=CardState.WAITING, asked_at=at),

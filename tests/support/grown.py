@@ -17,7 +17,7 @@ from accounts.about.models import Rule, SiteSettings
 from accounts.actions import issue_token
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.mail.models import Letter
-from accounts.models import AddressCheck, Authenticator, Deletion, EmailAddress, HeldName, SessionOrigin, User
+from accounts.models import AddressCheck, Authenticator, Deletion, EmailAddress, HeldName, Recount, SessionOrigin, User
 from community.archives.models import ArchiveImport, BroughtItem
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import (
@@ -158,6 +158,7 @@ class Grown:
             )
         move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
         grow(move, MANY, name="'c' || g", to="'d' || g")
+        grow(Recount.objects.create(user_id=0), 100, user_id=self.nth)
         grow(OwnerRename.objects.create(owner_id=0), 100, owner_id=self.nth)
 
     def _link_cards(self) -> None:

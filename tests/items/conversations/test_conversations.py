@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from items import actions as items
 from items.conversations.conversations import accept, conversation_of, conversations_page, hide_conversation, mark_read
@@ -86,6 +87,21 @@ def test_deleted_and_hidden_messages_give_place_to_older_ones(people: dict[str, 
     assert listed(bob) == [(first.pk, first.pk, True)]
     items.delete(item=first)
     assert listed(bob) == listed(ann) == []
+
+
+def test_a_conversation_whose_last_shown_message_is_ones_own_is_read(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], people["bob"]
+    first = tell(ann, "@bob one")
+    answer = say(bob, "two", reply_to=first)
+    assert [one["unread"] for one in Caller(ann).get("v1/conversations")] == [True]
+    deactivate(user=bob)
+    assert listed(ann) == [(first.pk, first.pk, False)]
+    assert conversation_of(ann, first.pk).unread is False
+    assert [one["unread"] for one in Caller(ann).get("v1/conversations")] == [False]
+    reactivate(user=bob)
+    assert listed(ann) == [(first.pk, answer.pk, True)]
+    items.delete(item=answer)
+    assert listed(ann) == [(first.pk, first.pk, False)]
 
 
 def test_a_conversation_that_was_put_away_is_back_with_the_next_message(people: dict[str, User]) -> None:
