@@ -101,4 +101,5 @@ class StreamAuthentication(AppAuthentication):
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token in header, query or WebSocket protocol, if any."""
-        return super().token_of(request) or request.META.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "").strip() or None
+        protocols = request.META.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "")
+        return super().token_of(request) or protocols.partition(",")[0].strip() or None

@@ -143,7 +143,8 @@ def _urls() -> dict[str, str]:
     server-sent events they ask the same host by http.
     """
     parts = urlsplit(str(settings.SITE_URL))
-    host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
+    name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    host = f"{name}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
     return {"streaming_api": f"{'wss' if parts.scheme == 'https' else 'ws'}://{host}"}
 
 

@@ -154,6 +154,7 @@ def test_libraries_find_out_how_to_speak_to_the_site() -> None:
         ("https://a.example", 0, "wss://a.example"),
         ("http://a.example:8000", 8001, "ws://a.example:8001"),
         ("https://[::1]:8443", 0, "wss://[::1]:8443"),
+        ("http://[::1]:8000", 8001, "ws://[::1]:8001"),
     ],
 )
 def test_the_stream_has_a_sockets_address(site: str, port: int, stream: str, settings: Any, caller: Caller) -> None:

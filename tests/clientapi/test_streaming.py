@@ -385,8 +385,11 @@ class TestServer:
         for wrong in ("nonsense", "[" * 1_990):
             second.send(wrong)
             assert json.loads(second.recv())["status"] == 400
+        named = connect("/user/", header=[f"Authorization: Bearer {token}"])
+        tagged = connect("/hashtag?tag=cats", subprotocols=[token, "other"])
         item = say(sender, "see #cats")
-        for one, name in ((first, ["user"]), (second, ["hashtag", "cats"])):
+        about_cats = ["hashtag", "cats"]
+        for one, name in ((first, ["user"]), (second, about_cats), (named, ["user"]), (tagged, about_cats)):
             message = json.loads(one.recv())
             assert (message["stream"], message["event"]) == (name, "update")
             assert json.loads(message["payload"])["id"] == str(item.pk)
