@@ -292,7 +292,7 @@ class Grown:
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO items_participant (conversation_id, user_id, last, read, is_request)"
-                " SELECT i.id, u.id, i.id, 0, u.id <> i.sender_id AND i.id %% 5 = 0 FROM items_item i"
+                " SELECT i.id, u.id, i.id, 0, u.id <> i.sender_id AND i.sender_id %% 5 = 0 FROM items_item i"
                 " CROSS JOIN LATERAL unnest(ARRAY[i.sender_id, %s, %s]) AS u (id)"
                 " WHERE i.visibility = 'mentioned' AND i.conversation_id IS NULL ON CONFLICT DO NOTHING",
                 [self.star.pk, self.reader.pk],

@@ -42,7 +42,7 @@ from items.actions import edit, like
 from items.filters.book import FilterCache
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
-from items.models import Filter, Item, LinkCard
+from items.models import Filter, Item, LinkCard, Participant
 from items.search import search
 from items.search.query import parse
 from live.models import LiveSession
@@ -69,7 +69,7 @@ from stream import news as stream
 from tests.support.addresses import ALL, API, address_of, client_patterns
 from tests.support.archives import actor, address, boost, collection, files_of, note, zipped
 from tests.support.factories import PASSWORD, ItemFactory
-from tests.support.grown import DEVICE, Grown
+from tests.support.grown import DEVICE, FOLLOWEES, Grown
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
 from timeline import active_fans, outbox
@@ -596,8 +596,7 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     scenario.names |= {"own": made["id"], "person": scenario.site.first + 711}
     scenario.names["filter"] = Filter.objects.filter(owner=user).latest("pk").pk
     scenario.names |= planned_posts(user)
-    waiting = scenario.ask(api, f"{who}'s app", "get", "/api/v1/notifications/requests?limit=2").json()
-    scenario.names |= dict(zip(("request", "another_request"), (one["id"] for one in waiting), strict=True))
+    scenario.names |= requests_of(user, scenario.site)
     scenario.read(api, f"{who}'s app", client_patterns)
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
@@ -620,6 +619,12 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     scenario.ask(page, who, "get", "/settings/devices")
     scenario.ask(APIClient(), who, "post", "/oauth/revoke", proof | {"token": token})
     scenario.work()
+
+
+def requests_of(user: User, site: Grown) -> dict[str, Any]:
+    """Two requests by people whom nobody blocks."""
+    waiting = Participant.objects.filter(user=user, is_request=True, conversation__sender__lt=site.first + FOLLOWEES)
+    return dict(zip(("request", "another_request"), waiting.values_list("conversation", flat=True)[:2], strict=True))
 
 
 def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
