@@ -101,6 +101,13 @@ second_patterns = [
     path("filters/<id:filter_id>/statuses", filters.FilteredStatusesView.as_view()),
     path("filters/keywords/<id:filter_id>", filters.KeywordView.as_view()),
 ]
+program_patterns = [
+    path("oauth/token", oauth.TokenView.as_view(), name="oauth-token"),
+    path("oauth/revoke", oauth.RevokeView.as_view(), name="oauth-revoke"),
+    path(".well-known/oauth-authorization-server", oauth.metadata, name="oauth-metadata"),
+    path(".well-known/nodeinfo", instance.nodeinfo_links, name="nodeinfo-links"),
+    path("nodeinfo/2.0", instance.nodeinfo, name="nodeinfo"),
+]
 OWN = "auth|discover|items|live|me|search|seen|site|stream|timeline|users"
 """First words of the addresses of the site's own API. Errors everywhere else have Mastodon's shape."""
 
@@ -123,9 +130,6 @@ urlpatterns = [
     re_path(rf"^api/(?!(?:v1/(?:{OWN})|schema|docs)(?:/|\Z))", MissingView.as_view()),
     path("oauth/authorize", views.authorize, name="oauth-authorize"),
     path("oauth/authorize/", views.authorize, name="oauth-authorize-slash"),
-    path("oauth/token", oauth.TokenView.as_view(), name="oauth-token"),
-    path("oauth/revoke", oauth.RevokeView.as_view(), name="oauth-revoke"),
-    path(".well-known/oauth-authorization-server", oauth.metadata, name="oauth-metadata"),
-    path(".well-known/nodeinfo", instance.nodeinfo_links, name="nodeinfo-links"),
-    path("nodeinfo/2.0", instance.nodeinfo, name="nodeinfo"),
+    *program_patterns,
+    *with_slash(program_patterns, ""),
 ]

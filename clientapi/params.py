@@ -253,10 +253,10 @@ def _unreadable(name: str) -> ClientError:
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
     """Put values into nested fields at a path. Raises Problem if a name has values of different kinds."""
     first, *rest = path
-    if not rest:
-        fields[first] = values[-1] if values else None
-        return
     there = fields.get(first)
+    if not rest:
+        _put_value(fields, first, values[-1] if values else None)
+        return
     if rest[0] == "":
         listed = [] if there is None or there == "" else there if isinstance(there, list) else [there]
         fields[first] = listed
@@ -275,3 +275,10 @@ def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
     if not isinstance(there, dict):
         raise _unreadable(first)
     _put(there, rest, values)
+
+
+def _put_value(fields: dict[str, Any], name: str, value: Any) -> None:
+    if not isinstance(fields.get(name), list | dict):
+        fields[name] = value
+    elif not _is_blank(value):
+        raise _unreadable(name)

@@ -8,5 +8,6 @@ urlpatterns = [
     path("streaming", StreamingView.as_view()),
     path("streaming/", StreamingView.as_view()),
     path("streaming/health", HealthView.as_view()),
+    path("streaming/health/", HealthView.as_view()),
     path("streaming/<path:path>", StreamingView.as_view()),
 ]

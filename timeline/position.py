@@ -28,7 +28,7 @@ READ = f"""
 # The statement itself refuses writes that come too soon.
 WRITE = f"""
     INSERT INTO timeline_readingposition AS p (reader_id, item_id, updated_at)
-    SELECT %(reader)s, %(item)s, now() WHERE {LAZILY}
+    SELECT %(reader)s, least(%(item)s::bigint, feedsite_next_id()), now() WHERE {LAZILY}
     ON CONFLICT (reader_id) DO UPDATE SET
         left_id = CASE WHEN excluded.item_id > {LEFT} THEN {LEFT} END,
         item_id = excluded.item_id, updated_at = excluded.updated_at
@@ -71,7 +71,9 @@ def reading_state(reader: User) -> ReadingState:
 
 
 def save_position(*, reader: User, item_id: int) -> bool:
-    """Store the reader's position. False within `INTERVAL` of the last write or in read-only mode."""
+    """Store the reader's position. It is never in the future. False within `INTERVAL` of the last write or in read-only
+    mode.
+    """
     return current().is_writable and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 

@@ -78,6 +78,9 @@ class ProfileView(ClientView):
         """Change the profile, indexing, and the defaults of new posts."""
         user, params = caller_of(request), Params(request)
         params.refuse("bot", "hide_collections", "attribution_domains", "avatar_description", "header_description")
+        for name in FILES:
+            if name not in params.files and not params.is_blank(name):
+                raise InvalidError(f"Validation failed: {name} must be a file")
         preferences = _preferences(params)
         with ExitStack() as stack:
             files: dict[Use, IO[bytes]] = {

@@ -54,7 +54,7 @@ def _requests(found: list[Conversation], reader: User) -> list[NotificationReque
             id=one.id,
             created_at=time_text(ids.moment(int(one.id))),
             updated_at=one.last_status.created_at,
-            account=one.accounts[0],
+            account=one.last_status.account,
             notifications_count=str(counts.get(int(one.id), 0)),
             last_status=one.last_status,
         )
@@ -66,6 +66,16 @@ def _summary(reader: User) -> dict[str, int]:
     found = conversations.conversations_page(reader, requests=True, limit=COUNTED).items
     counts = conversations.message_counts([int(one.id) for one in found], reader)
     return {"pending_requests_count": len(found), "pending_notifications_count": sum(counts.values())}
+
+
+def _chosen(params: Params) -> bool | None:
+    """The choice that a request makes, by the names of either version."""
+    for name, value in ALWAYS.items():
+        params.choice(name, (value,))
+    params.refuse("filter_not_following", "filter_not_followers", "filter_new_accounts", "for_bots")
+    if not params.flag("filter_private_mentions", default=True):
+        raise InvalidError(f"Validation failed: filter_private_mentions=false {NOT_OFFERED}")
+    return MENTIONS.get(params.choice("for_private_mentions", MENTIONS))
 
 
 class PolicyView(ClientView):
@@ -80,7 +90,7 @@ class PolicyView(ClientView):
     def patch(self, request: Request) -> HttpResponse:
         """Choose whether strangers' messages wait or are not taken. Refuses what the site has no rule for."""
         reader = caller_of(request)
-        takes_requests = self._chosen(Params(request))
+        takes_requests = _chosen(Params(request))
         if takes_requests is not None:
             reader = edit_preferences(user=reader, takes_requests=takes_requests)
         return FeedResponse(self._shown(reader))
@@ -91,11 +101,6 @@ class PolicyView(ClientView):
         mentions = "filter" if reader.takes_requests else "drop"
         return ALWAYS | {"for_private_mentions": mentions, "summary": _summary(reader)}
 
-    def _chosen(self, params: Params) -> bool | None:
-        for name, value in ALWAYS.items():
-            params.choice(name, (value,))
-        return MENTIONS.get(params.choice("for_private_mentions", MENTIONS))
-
 
 class FirstPolicyView(PolicyView):
     """The policy, version 1: filter or not."""
@@ -103,12 +108,6 @@ class FirstPolicyView(PolicyView):
     def _shown(self, reader: User) -> dict[str, Any]:
         flags = {name.replace("for_", "filter_"): False for name in ALWAYS if name != "for_limited_accounts"}
         return flags | {"filter_private_mentions": True, "summary": _summary(reader)}
-
-    def _chosen(self, params: Params) -> bool | None:
-        params.refuse("filter_not_following", "filter_not_followers", "filter_new_accounts")
-        if not params.flag("filter_private_mentions", default=True):
-            raise InvalidError(f"Validation failed: filter_private_mentions=false {NOT_OFFERED}")
-        return None
 
 
 class RequestsView(ClientView):
@@ -151,7 +150,10 @@ class DecideView(ClientView):
     def post(self, request: Request, request_id: int | None = None) -> HttpResponse:
         """Decide. 404 if one is no waiting request."""
         reader = caller_of(request)
-        asked = [request_id] if request_id is not None else Params(request).ids("id", most=MOST_PEOPLE)
+        params = Params(request)
+        if request_id is None and "id" not in params:
+            raise InvalidError("Validation failed: id must be sent")
+        asked = [request_id] if request_id is not None else params.ids("id", most=MOST_PEOPLE)
         if any(conversations.request_of(one, reader) != one for one in asked):
             raise exceptions.NotFound
         for one in asked:

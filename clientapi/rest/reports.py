@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from django.http import HttpResponse
@@ -53,15 +54,15 @@ class ReportsView(ClientView):
         if len(items) > 1:  # the site's own address takes one item per call
             count_call(self.rates["POST"], str(reporter.pk), len(items) - 1)
         category = params.choice("category", CATEGORIES, default="other")
-        comment = params.text("comment", most=REPORT_LENGTH)
-        rules = _rules(params)
         reason = REASONS.get(category, ReportReason.OTHER)
+        rules = _rules(params)
+        first, further = next(iter(rules), None), _further_rules(rules[1:])
+        comment = params.text("comment", most=REPORT_LENGTH - len(further))
+        fields: dict[str, Any] = {"reason": reason, "text": comment + further, "rule": first}
         if not items:
-            reports.report_account(
-                account=target, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None)
-            )
+            reports.report_account(account=target, reporter=reporter, **fields)
         for item in items:
-            reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
+            reports.report(item=item, reporter=reporter, **fields)
         body = ReportBody(
             id=str(items[0].pk if items else target.pk),
             action_taken=False,
@@ -91,3 +92,9 @@ def _rules(params: Params) -> list[int]:
     if not known.issuperset(rules):
         raise InvalidError("Validation failed: There is no such rule")
     return rules
+
+
+def _further_rules(rules: list[int]) -> str:
+    """The numbers of further rules, for the text: a report has one rule."""
+    numbers = [str(rule.number) for rule in site.current().rules if rule.id in rules]
+    return f"\n+ {', '.join(numbers)}" if numbers else ""

@@ -52,6 +52,7 @@ class SearchView(OpenView):
         kind = params.choice("type", KINDS)
         limit = min(params.number("limit", least=1, most=10**9, default=20) or 20, MOST)
         offset = params.number("offset", least=0, most=10**9, default=0) or 0
+        params.refuse("min_id")
         found = SearchResults([], [], [])
         if not text or offset > FAR:
             return FeedResponse(found)
@@ -69,7 +70,7 @@ class SearchView(OpenView):
             if sender:
                 names = users_visible_to(reader).filter(pk=sender).values_list("username", flat=True)
                 query = replace(query, senders=tuple(names) or ("",))
-            page = search_items(query, reader, limit=offset + limit)
+            page = search_items(query, reader, last_id=params.id("max_id"), limit=offset + limit)
             found.statuses = statuses(page.items[span], reader)
         if kind in ("", "hashtags"):
             found.hashtags = tags_of(tags_found(text, reader, offset + limit)[span], reader)

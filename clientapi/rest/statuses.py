@@ -9,10 +9,10 @@ from rest_framework.request import Request
 from accounts.callers import reader_of
 from accounts.models import User
 from clientapi.accounts.people import people_answer
-from clientapi.entities import QUOTABLE_BY, Attachment, Context, Status, StatusSource
+from clientapi.entities import QUOTABLE_BY, SHOWN_AS, Attachment, Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of
 from clientapi.html import rendered
-from clientapi.paging import MOST_STATUSES, page_params, paged_answer
+from clientapi.paging import MOST_STATUSES, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from clientapi.rest.media import described
 from clientapi.rest.polls import edited_poll, new_poll
@@ -36,6 +36,7 @@ from items.versions import Version, versions_of
 from items.viewing import announce_view
 from media.models import MediaFile, MediaKind
 from media.objects import object_from_row
+from relations.visibility import visible_names
 from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
@@ -83,6 +84,15 @@ def _replied_to(params: Params, text: str, sender: User) -> Item | None:
     return item
 
 
+def _check_mentions(params: Params, text: str, sender: User) -> None:
+    """Raise InvalidError if the text mentions anybody beyond `allowed_mentions`, if sent."""
+    if "allowed_mentions" in params:
+        allowed = User.objects.filter(pk__in=params.ids("allowed_mentions", most=PEOPLE))
+        names = {name.lower() for name in allowed.values_list("username", flat=True)}
+        if visible_names(set(rendered(text).names) - names, sender):
+            raise InvalidError("Validation failed: The text mentions people who are not in allowed_mentions")
+
+
 def _type_of_media(ids: list[int], user: User) -> ItemType:
     if not ids:
         return ItemType.TEXT
@@ -121,6 +131,7 @@ class StatusesView(OpenView):
         params.refuse("quote_id")
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
         content = _new_content(params, media, sender)
+        _check_mentions(params, content["text"], sender)
         if poll := new_poll(params):
             content["poll"] = poll
         quoted = params.id("quoted_status_id")
@@ -162,6 +173,8 @@ class StatusView(OpenView):
         content, descriptions = _edited(params, item), _descriptions(params, item)
         if (quoted := params.id("quoted_status_id")) and quoted != item.quote_of_id:
             raise InvalidError("Validation failed: You can't change what a post quotes")
+        if params.text("visibility", most=20) not in ("", SHOWN_AS[item.visibility]):
+            raise InvalidError("Validation failed: You can't change who sees a post")
         quotable_by = _quotable_by(params)
         params.refuse_unread()
         with transaction.atomic():
@@ -204,15 +217,18 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
 
 
 def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[float, float]]]:
-    """Description and focus of each medium that the request names. Parts that are not sent stay as they are."""
+    """Description and focus of each medium that the request names. Parts that are not sent stay as they are. Raises
+    InvalidError for other media.
+    """
     known = {str(entry["id"]): entry for entry in item.media}
     said = {}
     for part in params.parts("media_attributes"):
         entry = known.get(str(part.id("id")))
-        if entry is not None:
-            fields = described(part)
-            focus = entry.get("x", 0.0), entry.get("y", 0.0)
-            said[str(entry["id"])] = fields.get("description", entry.get("description", "")), fields.get("focus", focus)
+        if entry is None:
+            raise InvalidError("Validation failed: media_attributes must name media of the post")
+        fields = described(part)
+        focus = entry.get("x", 0.0), entry.get("y", 0.0)
+        said[str(entry["id"])] = fields.get("description", entry.get("description", "")), fields.get("focus", focus)
     return said
 
 

@@ -57,6 +57,13 @@ def test_a_slash_at_the_end_of_what_is_written(caller: Caller) -> None:
     assert Client().get("/api/v1/users/ann/").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["oauth/token", "oauth/revoke", "nodeinfo/2.0", "api/v1/streaming/health"])
+def test_every_address_of_apps_also_ends_in_a_slash(path: str) -> None:
+    for method in ("get", "post"):
+        with_slash, without = (getattr(Client(), method)(f"/{one}") for one in (f"{path}/", path))
+        assert (with_slash.status_code, with_slash.content) == (without.status_code, without.content)
+
+
 def test_long_ids_are_positions(caller: Caller, ann: User) -> None:
     item = say(ann, "x")
     assert [one["id"] for one in caller.get(f"v1/timelines/home?max_id={EIGHTEEN}")] == [str(item.pk)]

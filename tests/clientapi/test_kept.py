@@ -10,8 +10,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.about import site
+from accounts.about.models import Rule
 from accounts.models import User
+from items import actions as items
 from items.models import Item, Visibility
+from moderation.models import Report
 from relations import actions as relations
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
@@ -57,6 +61,8 @@ def test_the_defaults_of_new_posts_are_kept_and_used(caller: Caller) -> None:
         {"hide_collections": "1"},
         {"attribution_domains": ["example.org"]},
         {"avatar_description": "me"},
+        {"avatar": "data:image/png;base64,AAAA"},
+        {"header": ["x"]},
         {"source": {"privacy": "unlisted"}},
         {"source": {"privacy": "direct"}},
         {"source": {"language": "klingon!"}},
@@ -162,3 +168,67 @@ def test_what_narrows_a_list_narrows_it(caller: Caller, ann: User) -> None:
     assert found["id"] == str(bob.pk)
     names = [one["id"] for one in caller.get("v1/accounts/search?q=bob")]
     assert [one["id"] for one in caller.get("v1/accounts/search?q=bob&offset=1")] == names[1:]
+
+
+def test_searches_go_on_below_an_id(caller: Caller, ann: User) -> None:
+    first, second = (say(ann, f"{word} #cats") for word in ("one", "two"))
+    address = "v2/search?q=%23cats&type=statuses"
+    assert [one["id"] for one in caller.get(f"{address}&max_id={second.pk}")["statuses"]] == [str(first.pk)]
+    caller.get(f"{address}&min_id={first.pk}", status=422)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["media_ids[]=5&media_ids=6", "media_ids=6&media_ids[]=5", "media_ids[]=5&media_ids=", "media_ids=&media_ids[]=5"],
+)
+def test_no_name_of_a_list_hides_another(sent: str, caller: Caller, ann: User) -> None:
+    form = {"data": f"status=x&{sent}", "content_type": "application/x-www-form-urlencoded"}
+    response = caller.client.post("/api/v1/statuses", **form, **caller.headers)
+    assert response.status_code in (400, 422), response.content
+    assert not Item.objects.exists()
+    caller.get("v1/accounts/relationships?id[]=5&id=6", status=400)
+
+
+@pytest.mark.parametrize("part", [{"id": "5", "description": "a"}, {"description": "a"}, {"id": "", "focus": "0,0"}])
+def test_an_edit_describes_only_its_own_media(part: dict[str, str], caller: Caller) -> None:
+    medium = caller.post("v2/media", {"file": SimpleUploadedFile("a.jpg", jpeg(), "image/jpeg")}, form=True)
+    status = caller.post("v1/statuses", {"status": "x", "media_ids": [medium["id"]]})
+    own = {"id": medium["id"], "description": "kept"}
+    address = f"v1/statuses/{status['id']}"
+    caller.put(address, {"status": "y", "media_attributes": [own, part]}, status=422)
+    assert caller.get(address)["media_attachments"][0]["description"] is None
+    assert caller.put(address, {"media_attributes": [own]})["media_attachments"][0]["description"] == "kept"
+
+
+def test_an_edit_does_not_change_who_sees_a_post(caller: Caller, ann: User) -> None:
+    own = items.publish(sender=ann, content={"text": "x"}, visibility=Visibility.MUTUALS)
+    address = f"v1/statuses/{own.pk}"
+    assert caller.put(address, {"status": "y", "visibility": "private"})["visibility"] == "private"
+    for other in ("public", "direct", "bogus"):
+        caller.put(address, {"status": "z", "visibility": other}, status=422)
+    assert caller.get(f"{address}/source")["text"] == "y"
+
+
+def test_only_allowed_people_are_mentioned(caller: Caller) -> None:
+    bob, dan = UserFactory(username="bob"), UserFactory(username="dan")
+    for allowed in ([], [str(dan.pk)], [""]):
+        caller.post("v1/statuses", {"status": "hi @Bob", "allowed_mentions": allowed}, status=422)
+    assert not Item.objects.exists()
+    sent = {"status": "hi @Bob @nobody_here", "allowed_mentions": [str(bob.pk), str(dan.pk)]}
+    assert [one["id"] for one in caller.post("v1/statuses", sent)["mentions"]] == [str(bob.pk)]
+
+
+def test_a_report_keeps_all_its_rules(caller: Caller) -> None:
+    bob = UserFactory()
+    rules = [Rule.objects.create(number=number, text="Be kind.") for number in (1, 2, 3)]
+    site.site_copy.set(site.read())
+    sent = {"account_id": str(bob.pk), "category": "violation", "comment": "see"}
+    caller.post("v1/reports", sent | {"rule_ids": [str(rules[place].pk) for place in (1, 0, 2)]})
+    report = Report.objects.get()
+    assert (report.rule_id, report.text) == (rules[1].pk, "see\n+ 1, 3")
+
+
+def test_no_place_is_in_the_future(caller: Caller, ann: User) -> None:
+    first = say(ann, "x")
+    place = int(caller.post("v1/markers", {"home": {"last_read_id": "110000000000000000"}})["home"]["last_read_id"])
+    assert first.pk < place < say(ann, "y").pk

@@ -60,6 +60,8 @@ def test_requests_are_listed_accepted_and_dismissed(caller: Caller, ann: User) -
     assert caller.get(REQUESTS) == []
     assert {one["id"] for one in caller.get("v1/conversations")} == {str(first.pk), str(second.pk)}
     assert caller.get(f"{REQUESTS}/merged") == {"merged": True}
+    for path in (f"{REQUESTS}/accept", f"{REQUESTS}/dismiss"):
+        caller.post(path, {"ids": [str(first.pk)]}, status=422)
     for path in (f"{REQUESTS}/{first.pk}", f"{REQUESTS}/5"):
         caller.get(path, status=404)
         caller.post(f"{path}/accept", status=404)
@@ -95,6 +97,15 @@ def test_the_policy_is_the_sites_own_rule(caller: Caller, ann: User) -> None:
     ann.refresh_from_db()
     assert ann.takes_requests
     Caller(ann, "read").ask("patch", "v2/notifications/policy", POLICY, status=403)
+    for name, value in (("filter_not_following", True), ("for_bots", "drop"), ("filter_private_mentions", False)):
+        caller.ask("patch", "v2/notifications/policy", {name: value}, status=422)
+
+
+def test_a_request_of_several_people_names_its_sender(caller: Caller) -> None:
+    UserFactory(username="bob")
+    dan = UserFactory(username="dan")
+    write(dan, "@ann @bob hi")
+    assert [one["account"]["username"] for one in caller.get(REQUESTS)] == ["dan"]
 
 
 def test_the_first_version_of_the_policy(caller: Caller) -> None:
@@ -102,7 +113,7 @@ def test_the_first_version_of_the_policy(caller: Caller) -> None:
     flags = {"filter_not_following": False, "filter_not_followers": False, "filter_new_accounts": False}
     assert shown == flags | {"filter_private_mentions": True, "summary": shown["summary"]}
     assert caller.put("v1/notifications/policy", flags | {"filter_private_mentions": True}) == shown
-    for wrong in ({"filter_private_mentions": False}, {"filter_new_accounts": True}):
+    for wrong in ({"filter_private_mentions": False}, {"filter_new_accounts": True}, {"for_not_following": "drop"}):
         caller.put("v1/notifications/policy", wrong, status=422)
 
 
