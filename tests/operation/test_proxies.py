@@ -70,7 +70,9 @@ def caddy(folder: Path, port: int, web: int, stream: int) -> list[str]:
         assert named in text
         text = text.replace(named, here)
     options = "admin off\nlocal_certs\nskip_install_trust\nauto_https disable_redirects"
-    (folder / "Caddyfile").write_text(f"{{\n{options}\n}}\n{text}")
+    assert text.startswith("{\n")
+    text = text.replace("{\n", f"{{\n{options}\n", 1)
+    (folder / "Caddyfile").write_text(text.replace("_DOMAIN} {\n", "_DOMAIN} {\nlog\n"))  # a log that operators may add
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
 
 
@@ -83,6 +85,7 @@ def nginx(folder: Path, port: int, web: int, stream: int) -> list[str]:
         (r"127\.0\.0\.1:8000", f"127.0.0.1:{web}"),
         (r"127\.0\.0\.1:8001", f"127.0.0.1:{stream}"),
         ("/srv/feedsite/deploy", str(DEPLOY)),
+        ("/var/log/nginx/", f"{folder}/"),
     ]
     for pattern, here in changes:
         text, count = re.subn(pattern, here, text)
@@ -268,3 +271,23 @@ def test_up_behind_a_proxy(tmp_path: Path) -> None:
             assert ask(port, f"{SOCKET}/health", tls=True).status == 200
     finally:
         site.end()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_log_has_a_token_or_ticket(name: str, tmp_path: Path) -> None:
+    """Also while the site's programs do not answer, which is an error."""
+    port, web, stream = *free_ports(), free_ports()[0]
+    paths = [
+        f"{SOCKET}?stream=user&access_token=SECRET",
+        f"{SOCKET}/user?access_token=SECRET",
+        f"{STREAM}?ticket=SECRET",
+    ]
+    paths += ["/api/v1/timelines/home?access_token=SECRET"] if name == "caddy" else []
+    with running(name, tmp_path, "http", port, web, stream):
+        for path in paths:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as asked:
+                asked.request("GET", path)
+                assert asked.getresponse().status == 503
+    lines = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert lines.count(SOCKET) >= 2
+    assert "SECRET" not in lines

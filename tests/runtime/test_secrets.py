@@ -11,6 +11,7 @@ from accounts.actions import issue_token
 from accounts.signing_in import grants
 from accounts.signing_in.guard import COOKIE
 from runtime.embedded import secret_key
+from tests.support.clients import token_of
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +42,10 @@ def test_a_whole_session_leaves_no_secret_in_the_log(caplog: pytest.LogCaptureFi
     client.get(f"/api/v1/stream?ticket={secrets[-1]}&item=x")
     client.get("/api/v1/users/me", headers={"Authorization": f"Token {token}x"})
     client.get("/nothing", **bearer)
+    secrets.append(token_of(UserFactory.create()))
+    for path in ("accounts/verify_credentials", "streaming", "streaming/user", "nowhere"):
+        client.get(f"/api/v1/{path}?access_token={secrets[-1]}&stream=user")
+        client.post(f"/api/v1/{path}?access_token={secrets[-1]}")
     client.get("/metrics", headers={"Authorization": "Bearer wrong-guess-13"})
     client.post("/settings/password", {"current": "wrong-guess-13", "new": "another-word-17"})
     body = {"current_password": PASSWORD, "new_password": "another-word-17"}
