@@ -479,7 +479,9 @@ def check(path: Path, *, progress: Progress) -> BackupCheck:
     except played.PlayedUnavailableError as error:
         raise BackupError(f"The server of plays does not take the plays: {error}") from error
     if not users:
-        raise BackupError("The backup has no users.")
+        raise BackupError(
+            "The backup has no users. On a new site create the first administrator, then make a new backup."
+        )
     if users < manifest.users:  # accounts may be created meanwhile, and rows of deleted ones stay
         raise BackupError(f"The backup should have {manifest.users:,} users, but it has {users:,}.")
     files = sum(member.startswith(MEDIA) for member in members)
