@@ -124,7 +124,7 @@ def systemctl(*words: str) -> str:
     done = _run(*words)
     if done.returncode:
         root = "" if os.geteuid() == 0 else " Run this as root."
-        raise RestartError(f"systemctl {' '.join(words)} failed: {done.stderr.strip()}.{root}")
+        raise RestartError(f"systemctl {' '.join(words)} failed: {done.stderr.strip().rstrip('.')}.{root}")
     return done.stdout.strip()
 
 

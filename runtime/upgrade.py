@@ -22,6 +22,8 @@ ABOUT = "Bring the running site to a version of its repository: VERSION is a tag
 UNITS = Path("/etc/systemd/system")
 VERIFY_SECONDS = 90.0
 """For how long the new version may show problems after its start."""
+PAGE = "web page"
+"""A finding that does not pass: if a page fails twice, the new version is at fault."""
 PROGRAMS = ("web", "stream", "grpc")
 """Findings of `doctor` that count whatever their state."""
 
@@ -36,7 +38,7 @@ def main(options: Options, arguments: Sequence[str]) -> None:
     parser.add_argument("--to", metavar="VERSION", required=True, help="a tag, for example v0.3.0, or a commit")
     parser.add_argument("--no-backup", action="store_true", help="Make no backup.")
     asked = parser.parse_args(arguments)
-    Upgrade(options, print).run(asked.to, backs_up=not asked.no_backup)
+    Upgrade(options, lambda line: print(line, flush=True)).run(asked.to, backs_up=not asked.no_backup)
 
 
 class Upgrade:
@@ -52,6 +54,8 @@ class Upgrade:
         """Upgrade, or go back. Raises UpgradeError."""
         if not self.has_units and running_site(self.options.servers.home) is None:
             raise UpgradeError(NOBODY)
+        if self.has_units and os.geteuid():
+            raise UpgradeError("Run this as root: systemd runs the programs.")
         self.told("fetch: ask the repository for versions")
         self.git("fetch", "--quiet", "--tags")
         before, wanted = self.git("rev-parse", "HEAD"), self.find(version)
@@ -103,9 +107,11 @@ class Upgrade:
         """Wait until `doctor` finds nothing that it did not find before. Raises UpgradeError."""
         self.told("verify: doctor")
         deadline = time.monotonic() + VERIFY_SECONDS
+        before: dict[str, str] = {}
         while found := {name: text for name, text in self.problems().items() if name not in known}:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or PAGE in found.keys() & before.keys():
                 raise UpgradeError("\n".join(f"{name}: {text}" for name, text in found.items()))
+            before = found
             time.sleep(2)
 
     def problems(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`upgrade --to` of a site in a clone of this tree: to a version that works, and to two that do not."""
+"""`upgrade --to` of a site in a clone of this tree: to a version that works, and to three that do not."""
 
 import json
 import os
@@ -58,6 +58,7 @@ def test_a_site_goes_to_a_version_and_back_from_one_that_fails(tmp_path: Path) -
         for number, files, fails in (
             ("9.0.1", {}, ""),
             ("9.0.2", {"feedsite/wsgi.py": "raise SystemExit('no')\n"}, "web does not start"),
+            ("9.0.4", {"templates/base.html": "{{ nothing.nothing.nothing }}"}, "web page: "),
             ("9.0.3", {"runtime/older_database.py": "raise SystemExit('no')\n"}, "upgrade"),
         ):
             clone.release(number, **files)
@@ -70,7 +71,7 @@ def test_a_site_goes_to_a_version_and_back_from_one_that_fails(tmp_path: Path) -
         assert "There is no version v9.9" in clone.manage("upgrade", "--to", "v9.9").stderr
         (clone.tree / "README.md").write_text("mine")
         assert "Files of the site were changed" in clone.manage("upgrade", "--to", "v9.0.2").stderr
-        assert len(list((clone.data / "backups").iterdir())) == 2, "the third fails before its backup"
+        assert len(list((clone.data / "backups").iterdir())) == 3, "the last fails before its backup"
     finally:
         site.end()
         print(site.printed[-5_000:])

@@ -134,7 +134,8 @@ class Command(BaseCommand):
             UpgradeStep(
                 "migrate",
                 f"update the database, wait {LOCK_SECONDS:g} s for each lock, try for {PATIENCE_SECONDS:g} s",
-                "The old version keeps running. End the long transaction, or wait for a quiet hour.",
+                "The old version keeps running. If a session blocks a table, end it, or wait for a quiet hour. Any "
+                "other error is the new version's: report it.",
                 migrate,
             ),
             UpgradeStep(
