@@ -6,6 +6,7 @@ from functools import partial
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, ProgrammingError
+from redis.exceptions import OutOfMemoryError
 
 from operation.doctor import configuration, disks, feeds, growth, outside, postgresql, processes, redis_servers, work
 from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
@@ -101,6 +102,8 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
             first = "End the session that has it"
         elif FULL in said or isinstance(error, FullBrokerError):
             text, first, todo = f"refuses ({said})", "Free some space on its disk", "docs/runbook.md, Disk full"
+        elif isinstance(error, OutOfMemoryError):
+            text, first, todo = f"refuses ({said})", "Raise its maxmemory", redis_servers.SMALLER_FAULTS
         if outage in outages:
             outages[outage].text += f", {name}" if NOT_LOOKED_AT in outages[outage].text else f"{NOT_LOOKED_AT}{name}"
         else:

@@ -41,8 +41,8 @@ def site() -> Findings:
             "outside",
             f"{settings.SITE_URL} does not answer ({type(error).__name__}: {error})",
             warning=True,
-            todo="Check DNS, the firewall and the proxy. If others reach it, and only this machine does not, add the "
-            "name to /etc/hosts.",
+            todo="Check FEEDSITE_URL, DNS, the firewall and the proxy. If others reach it, and only this machine does "
+            "not, add the name to /etc/hosts.",
         )
         return
     days = (ends - time.time()) / DAY_SECONDS
@@ -54,6 +54,8 @@ def site() -> Findings:
         error=answer.status != 200,
         todo=f"Redirects to itself: the proxy must set Forwarded ({PROXY})."
         if answer.status in (301, 308)
+        else f"The site itself answers this. Fix what else is named here: {NO_ANSWER}."
+        if "X-Request-ID" in answer.headers
         else f"Check the proxy: {NO_ANSWER}.",
     )
     if answer.status != 200:
@@ -133,13 +135,15 @@ def _stream() -> Findings:
     if user is None:
         return
     ticket = issue_ticket(user=user, origin=settings.SITE_URL, token=0)
+    todo = f"The proxy must send /api/v1/stream and /api/v1/streaming to the stream process, unbuffered: {PROXY}."
     try:
         answer = _get(f"/api/v1/stream?{urlencode({'ticket': ticket})}", STREAM_SECONDS)
         opens = answer.status == 200 and bool(answer.begin)
         text = "opens" if opens else f"/api/v1/stream answers {answer.status}"
+        if answer.status == 401:
+            todo = "The stream process has another secret key or cache than web. Run `feedsite restart`."
     except (OSError, http.client.HTTPException) as error:
         opens, text = False, f"nothing arrives ({type(error).__name__})"
-    todo = f"The proxy must send /api/v1/stream and /api/v1/streaming to the stream process, unbuffered: {PROXY}."
     yield make_finding("outside stream", text, warning=not opens, todo=todo)
 
 

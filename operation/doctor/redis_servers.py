@@ -19,6 +19,7 @@ DURABLE = {
     "play store": "months of plays are lost",
 }
 """Servers that must never evict data, and what would be lost."""
+SMALLER_FAULTS = "docs/runbook.md, Smaller faults (FeedsiteRedisFull)"
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2) and listpacks (7.0)"
 
 
@@ -226,7 +227,10 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
         )
     full = bool(allowed) and used > 0.9 * allowed and policy == "noeviction"
     yield make_finding(
-        f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory. It refuses writes soon."
+        f"{role} memory",
+        f"{used / 2**20:.1f} MB used" + (f" of {allowed / 2**20:.1f} MB" if allowed else ""),
+        error=full,
+        todo=f"Raise maxmemory. It refuses writes{' soon' * (used < allowed)}: {SMALLER_FAULTS}.",
     )
 
 

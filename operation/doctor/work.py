@@ -51,7 +51,7 @@ def workers() -> Findings:
         warning=len(set(workers)) < len(workers),
         todo="Two workers have one name. Give each machine a hostname of its own, or stop one of them."
         if workers
-        else "Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
+        else "Restart the workers, or start `manage.py up`. Pages are correct but slow, and nothing is sent. "
         "docs/runbook.md, Backlog.",
     )
     yield make_finding(

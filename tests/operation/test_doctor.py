@@ -130,6 +130,19 @@ def test_wrong_settings_of_redis(role: str, values: dict[str, str], name: str, s
     assert set(states(redis_servers.redis_server(role, redis_servers.redis_roles()[role])).values()) == {OK}
 
 
+def test_a_full_broker_is_not_called_dead() -> None:
+    with configured("broker", maxmemory="1"), redis.Redis.from_url(redis_servers.redis_roles()["broker"]) as client:
+        (memory,) = [
+            finding
+            for finding in redis_servers.redis_server("broker", redis_servers.redis_roles()["broker"])
+            if finding.name == "broker memory"
+        ]
+        (refused,) = examination.safely("workers", lambda: iter([client.set("a", 1)]))  # type: ignore[list-item]
+    assert "refuses writes:" in memory.todo
+    assert "refuses (" in refused.text
+    assert refused.todo.startswith("Raise its maxmemory: docs/runbook.md, Smaller faults")
+
+
 def test_impressions_beyond_the_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "IMPRESSION_CAPACITY", 1_000)
     impressions.record([Impression(7, timezone.now().date(), range(1, 1_500))])

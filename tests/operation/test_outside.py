@@ -125,6 +125,17 @@ FAULTS: dict[str, tuple[Change, dict[str, Any], str, str, str]] = {
         ERROR,
         "/about answers 301",
     ),
+    "the site fails": (
+        lambda text: text.replace(
+            "location /static/ {",
+            "location = /about {\n rewrite ^ /nowhere break;\n proxy_pass http://127.0.0.1:8000;\n}\n"
+            "location /static/ {",
+        ),
+        {},
+        "outside",
+        ERROR,
+        "/about answers 404",
+    ),
     "no headers": (
         lambda text: text.replace("client_max_body_size 41m;", "proxy_hide_header Content-Security-Policy;"),
         {},
@@ -178,6 +189,16 @@ def test_what_visitors_see(site: Site, settings: Any) -> None:
             assert wrong.keys() == {finding}, (name, wrong)
             assert (wrong[finding].state, text in wrong[finding].text) == (state, True), wrong
             assert wrong[finding].todo
+            assert ("The site itself answers" in wrong[finding].todo) == (name == "the site fails")
+    words = {"FEEDSITE_HTTPS": "1", "FEEDSITE_SECRET_KEY": "of a file that only web has read" * 2}
+    other = StreamServer(site.folder, **words)
+    try:
+        other.start()
+        with site._replace(stream=other).nginx(media) as (port, _plain):
+            settings.SITE_URL = f"https://localhost:{port}"
+            assert "feedsite restart" in found()["outside stream"].todo
+    finally:
+        other.kill()
 
 
 def test_a_site_without_https_is_not_looked_at(settings: Any) -> None:
