@@ -3,7 +3,7 @@
 from storage.connections import fetch, id_array
 
 FOLLOWERS = """
-    SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s AND follower_id > %(after)s
+    SELECT id, follower_id FROM relations_follow WHERE followee_id = %(user)s AND follower_id > %(after)s
     ORDER BY follower_id LIMIT %(limit)s
 """
 # As an unfollow does: the follower's row is locked before the follow.
@@ -11,8 +11,7 @@ LOCK = "SELECT id FROM accounts_user WHERE id = ANY(%(followers)s::bigint[]) ORD
 AS_FOLLOWEE = """
     WITH changed AS (
         UPDATE relations_follow SET uncounted_followee = %(mark)s
-        WHERE followee_id = %(user)s AND follower_id = ANY(%(followers)s::bigint[])
-            AND uncounted_followee IS DISTINCT FROM %(mark)s RETURNING follower_id
+        WHERE id = ANY(%(follows)s::bigint[]) AND uncounted_followee IS DISTINCT FROM %(mark)s RETURNING follower_id
     )
     UPDATE accounts_user u SET uncounted_followees = u.uncounted_followees - %(change)s::smallint
     FROM changed WHERE u.id = changed.follower_id RETURNING u.id
@@ -38,12 +37,11 @@ def recount(user_id: int, places: dict[str, int], limit: int, *, is_hidden: bool
     """Recount a part of the followers and of the followees, in a transaction."""
     params = {"user": user_id, "limit": limit, "mark": True if is_hidden else None, "change": -1 if is_hidden else 1}
     after = places.get("followers", 0)
-    followers = [row[0] for row in fetch(FOLLOWERS, params | {"after": after})]
+    followers = fetch(FOLLOWERS, params | {"after": after})
     if followers:
-        whose = params | {"followers": id_array(followers)}
-        fetch(LOCK, whose)
-        fetch(AS_FOLLOWEE, whose)
-        after = followers[-1]
+        fetch(LOCK, {"followers": id_array(follower for _, follower in followers)})
+        fetch(AS_FOLLOWEE, params | {"follows": id_array(follow for follow, _ in followers)})
+        after = followers[-1][1]
     follows = fetch(AS_FOLLOWER, params | {"after": places.get("follows", 0)})[0][0]
     places |= {"followers": after, "follows": follows or places.get("follows", 0)}
     return bool(followers or follows)

@@ -22,6 +22,7 @@ from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from accounts import actions as accounts
+from accounts import recounting
 from accounts.about import actions as about_actions
 from accounts.about import site as about
 from accounts.about.models import Rule, SignUp
@@ -567,6 +568,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/settings/import/{refused}/not-done.csv")
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
+    recounting.begin(user.pk)
     history.recommendation_reason(user, scenario.names["other"])
     with patch.multiple(search, WALK=50, INDEXED=0):
         search.search_items(parse('"word3 word3 word3"'), user, last_id=None, limit=20)
