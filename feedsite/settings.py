@@ -568,6 +568,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "PREPROCESSING_HOOKS": ["web.openapi.without_slash"],
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "web.openapi.empty_is_absent"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string"}},

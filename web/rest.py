@@ -420,8 +420,8 @@ def scope_of(view_rates: Mapping[str, str], method: str) -> str:
 
 
 class ApiView(ScopedView, APIView):
-    """Base of the API's views. Counts every request first (web.rates.Call), and checks it before asking who the caller
-    is.
+    """Base of the API's views. Counts every request first (web.rates.CountedCall), and checks it before asking who
+    the caller is.
     """
 
     rates: Mapping[str, str] = {}

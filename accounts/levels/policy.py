@@ -51,7 +51,7 @@ def push_generation_sql(push_level: str = PUSH_LEVEL) -> str:
 
 PUSH_GENERATION = push_generation_sql()
 """The push generation of user `u`, as readers and builders compute it. Fan-out has the same rule as a minimum level,
-for ranges and sets of active fans (fanout.FanOutWork.minimum_level, active_fans.FANS), and truth.Expected.merges
+for ranges and sets of active fans (fanout.FanOutWork.minimum_level, active_fans.FANS), and truth.ExpectedPolicy.merges
 guesses it.
 
 Fan-out may serve more readers than this, never fewer. Otherwise a window with a push generation would lack items.

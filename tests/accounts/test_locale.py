@@ -128,7 +128,7 @@ def test_the_api_speaks_english_and_utc(reader: User) -> None:
     item = Item.objects.get(pk=ItemFactory(sender=reader).pk)
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}", HTTP_COOKIE="time_zone=Asia/Shanghai")
-    assert api.get("/api/v1/nothing", **CHINESE).json() == {"detail": "Not found."}
+    assert api.get("/api/v1/items/1", **CHINESE).json() == {"detail": "Not found."}
     refused = api.post("/api/v1/items", {"content": {"text": ""}}, **CHINESE)
     assert "is empty" in refused.content.decode()
     shown = api.get(f"/api/v1/items/{item.pk}", **CHINESE).json()

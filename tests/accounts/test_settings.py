@@ -418,6 +418,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "live_sessions.jsonl",
         "live_reminders.jsonl",
         "reading_position.jsonl",
+        "account_notes.jsonl",
         "read_notifications.jsonl",
         "silenced_notifications.jsonl",
         "push_devices.jsonl",

@@ -395,9 +395,10 @@ def test_the_check_is_scheduled() -> None:
 def test_the_clients_are_those_of_pages_and_of_workers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker's batch may take longer than a page."""
     used: list[redis.Redis] = []
-    tried = impressions.BitmapFilter.known.__globals__["tried"]
+    name = "pipelined_with_errors"
+    send = impressions.BitmapFilter.known.__globals__[name]
     for module in ("seen.bloom", "seen.bitmap_bloom", "seen.module_bloom"):
-        monkeypatch.setattr(f"{module}.tried", lambda client, commands: used.append(client) or tried(client, commands))
+        monkeypatch.setattr(f"{module}.{name}", lambda client, commands: used.append(client) or send(client, commands))
     record([Impression(1, TODAY, [1])])
     assert set(used) == {connections.feeds_for_tasks()}
     used.clear()

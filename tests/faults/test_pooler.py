@@ -103,7 +103,7 @@ def test_many_clients_read_and_write_in_few_sessions(pooled: Pooler, settings: A
         assert read(reader) == list(home_ids(reader.pk))[:20]
 
     settings.POOLED = False
-    with pytest.raises(Error, match="prepared statement"):
+    with pytest.raises(Error, match="unsupported startup parameter"):
         in_threads(*[lambda reader=reader: [read(reader) for _ in range(20)] for reader in readers])
 
 

@@ -371,7 +371,7 @@ def test_a_program_that_takes_too_long_is_ended(
 @pytest.mark.slow
 def test_a_program_that_computes_too_long_is_ended() -> None:
     job = {"bounds": list(reader.bounds()), "seconds": 1, "wall": 60}
-    program = f"from community.archives import reading\nreading.confine({job!r})\nwhile True: pass"
+    program = f"from community.archives import reading\nreading.limit_process({job!r})\nwhile True: pass"
     done = subprocess.run([sys.executable, "-c", program], cwd=settings.BASE_DIR, check=False)
     assert done.returncode == -signal.SIGXCPU
 

@@ -332,7 +332,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
     monkeypatch.setattr(listed, "TOGETHER", 2)
     monkeypatch.setattr(importing, "PARTS", 1)
     made = actions.begin(user=user, file=zipped(full_archive()))
-    kills(made.pk, "community.archives.importing.Lists.found")
+    kills(made.pk, "community.archives.importing.ArchiveLists.found")
     assert not importing.run(made.pk)
     while True:
         ArchiveImport.objects.update(tried_at=None, attempts=0)

@@ -168,7 +168,7 @@ def test_little_is_read_of_a_client_before_others(port: int) -> None:
     """A flood of tiny frames must not block others."""
     taken: list[int] = []
     noted = patch.object(
-        stream_server.LimitedWebSocket, "_says_too_much", lambda self, data: bool(taken.append(len(data)))
+        stream_server.LimitedWebSocket, "_exceeds_rate", lambda self, data: bool(taken.append(len(data)))
     )
     with noted, opened(port) as one:
         one.sendall(PONG * 20_000 + b"\x88\x80mask")
@@ -205,7 +205,7 @@ FEW_FILES = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 from runtime import stream_server
-stream_server.room = lambda most: most
+stream_server.raise_file_limit = lambda most: most
 stream_server.main(sys.argv[1:])
 """
 

@@ -396,13 +396,13 @@ def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None
     """It is an error only while the site starts."""
     program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
     supervisor = Supervisor([program], tend=lambda: None, say=Terminal("plain"))
-    supervisor._restart_the_dead(give_up=False)
+    supervisor._restart_ended(give_up=False)
     assert program.retry_at > time.monotonic()
     program.retry_at = 0
     with pytest.raises(ProgramError):
-        supervisor._restart_the_dead(give_up=True)
+        supervisor._restart_ended(give_up=True)
     program.folder.mkdir()
-    supervisor._restart_the_dead(give_up=False)
+    supervisor._restart_ended(give_up=False)
     assert not program.has_ended()
     supervisor._stop_all()
 

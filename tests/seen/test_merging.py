@@ -104,7 +104,7 @@ def test_a_play_that_comes_while_it_is_merged_is_kept(plays: redis.Redis, monkey
 @pytest.mark.parametrize("first", ["redis", "store"])
 def test_a_merge_between_the_two_reads_of_a_reader_hides_nothing(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
     play(7, 1, 2)
-    where, name = (played, "recent") if first == "redis" else (store.store(), "read")
+    where, name = (played, "recent_ids") if first == "redis" else (store.store(), "read")
     read = getattr(where, name)
 
     def then_merged(*args: Any) -> Any:

@@ -305,7 +305,7 @@ def test_health_outlives_a_look_that_fails(channel: grpc.Channel, monkeypatch: p
 
     assert becomes(channel, SERVING)
     with monkeypatch.context() as patch:
-        patch.setattr(rpc.health, "probed", broken)
+        patch.setattr(rpc.health, "run_checks", broken)
         assert becomes(channel, NOT_SERVING)
     assert becomes(channel, SERVING)
 
