@@ -9,14 +9,18 @@ from zlib import crc32
 
 import msgspec
 from django.conf import settings
+from django.utils.safestring import SafeString
 
+from media.files import FACE_WIDTHS, size_name
 from media.objects import address_from_facts
+from media.sources import source_attributes
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """`.tint-0` to `.tint-7` of site.css. White text has a contrast of at least 4.5 on each."""
 DRAWING = 1
 """Raise it when `avatar_svg` changes, because browsers cache drawings."""
 LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
+SMALL_PIXELS = 160
 LETTERS = 3
 """Most characters of a drawn letter. A single letter may have several in upper case, such as SS for ß."""
 SVG = (
@@ -56,6 +60,15 @@ def small_avatar_url(url: str) -> str:
         return url
     name, _, extension = url.rpartition(".")
     return f"{name}.small.{extension}"
+
+
+def avatar_sources(url: str, size: int) -> SafeString:
+    """`src` and `srcset` of an uploaded avatar or logo that is drawn `size` pixels wide."""
+    base = url.rpartition(".")[0]
+    offered = [(width, size_name(base, width)) for width in FACE_WIDTHS] if base.endswith("s") else []
+    offered = offered or [(SMALL_PIXELS, small_avatar_url(url))]
+    found = [next((address for width, address in offered if width >= size * times), url) for times in (1, 2, 3)]
+    return source_attributes(*found)
 
 
 def initial(name: str) -> str:

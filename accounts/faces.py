@@ -9,12 +9,13 @@ from django.db import transaction
 from accounts.models import User
 from media import actions
 from media.actions import PictureLimits
+from media.files import FACE_WIDTHS
 from media.models import MediaFile, Use
 from media.objects import facts_of_row
 
 SHAPES = {
-    Use.AVATAR: PictureLimits(longest=400, small=160, is_square=True, is_still=True),
-    Use.BANNER: PictureLimits(longest=1500, small=640, is_square=False, is_still=True),
+    Use.AVATAR: PictureLimits(longest=400, small=160, widths=FACE_WIDTHS, is_square=True, is_still=True),
+    Use.BANNER: PictureLimits(longest=1500, is_still=True),
 }
 CROPPED = {Use.AVATAR: (400, 400), Use.BANNER: (1500, 500)}
 """Size to which browsers crop before sending."""

@@ -7,8 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from accounts.avatars import drawn_url, letter_of_name, tint
-from accounts.avatars import small_avatar_url as small_url
+from accounts.avatars import avatar_sources, drawn_url, letter_of_name, tint
 
 
 class Person(Protocol):
@@ -40,12 +39,15 @@ class Face(NamedTuple):
     name: str
     username: str
     is_big_v: bool
-    small: str
-    """Address of the small avatar."""
-    large: str
+    sources: SafeString
+    """`src` and `srcset` of the avatar. "" for a letter."""
     tint: int
     letter: str
     """Letter of a drawn avatar. "" for a picture."""
+
+
+CARD_PIXELS = 42
+"""How wide the avatar of a card is drawn."""
 
 
 def face(person: Person) -> Face:
@@ -54,7 +56,8 @@ def face(person: Person) -> Face:
     large = person.avatar_url or drawn
     names = (profile_address(person.username), person.name, person.username)
     letter = letter_of_name(person.name) if large == drawn else ""
-    return Face(*names, person.is_big_v, small_url(large), large, tint(person.username), letter)
+    sources = SafeString() if letter else avatar_sources(large, CARD_PIXELS)
+    return Face(*names, person.is_big_v, sources, tint(person.username), letter)
 
 
 def profile_address(username: str) -> str:
@@ -111,7 +114,7 @@ def lock_of(person: Person) -> SafeString:
     )
 
 
-def avatar(person: Person, size: int = 42) -> SafeString:
+def avatar(person: Person, size: int = CARD_PIXELS) -> SafeString:
     """The avatar, hidden from screen readers: the name stands beside it."""
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn
@@ -119,15 +122,10 @@ def avatar(person: Person, size: int = 42) -> SafeString:
     if letter and large == drawn:
         form = '<span class="avatar tint-{}" data-letter="{}" aria-hidden="true"></span>'
         return format_html(form, tint(person.username), letter)
-    small = small_url(large)
-    sources = (
-        SafeString() if small == large else format_html(' srcset="{} 160w, {} 400w" sizes="{}px"', small, large, size)
-    )
     return format_html(
-        '<img class="avatar tint-{}" src="{}"{} width="{}" height="{}" alt="" loading="lazy" decoding="async">',
+        '<img class="avatar tint-{}" {} width="{}" height="{}" alt="" loading="lazy" decoding="async">',
         tint(person.username),
-        small,
-        sources,
+        avatar_sources(large, size),
         size,
         size,
     )

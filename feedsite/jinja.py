@@ -23,6 +23,7 @@ from items.pages import cards, pictures, reading
 from items.pages.forms import ItemForm
 from live import clock
 from live.hosting import scheduled_of
+from media import sources
 from notifications.sentences import sentence
 from web import languages
 from web.icons import card_icon, card_symbols, icon
@@ -81,6 +82,8 @@ def environment(**options: Any) -> Environment:
         "avatar": people.avatar,
         "ground": pictures.ground,
         "figures": pictures.figures,
+        "sources": sources.sources,
+        "banner_sources": sources.banner_sources,
         "sessions_of": scheduled_of,
         "ticking_words": clock.ticking_words,
         "local_time": local_time,
@@ -94,6 +97,7 @@ def environment(**options: Any) -> Environment:
         "urlencode": urlencode,
         "paragraphs": words.paragraphs,
         "logo_of": words.logo_of,
+        "logo_sources": words.logo_sources,
         "touch_icon_of": words.touch_icon_of,
         "theme_of": words.theme_of,
         "initial": initial,

@@ -260,6 +260,7 @@ CELERY_TASK_ROUTES = dict.fromkeys(
     (
         "items.give_link_card",
         "items.read_link_pages",
+        "media.make_sizes",
         "moving.run_import",
         "moving.sweep",
         "notifications.push",
@@ -321,6 +322,7 @@ CELERY_BEAT_SCHEDULE = {
         ("extend the sitemap", "public.extend_sitemap", 600.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
         ("sweep files of media", "media.sweep_files", 3600.0),
+        ("make sizes of old pictures", "media.make_sizes", 60.0),
     )
 }
 
@@ -630,6 +632,7 @@ MEDIA_PIXELS = env.media_megapixels * 1_000_000
 # Pictures decoded in parallel on this machine, maximum seconds for one, and maximum seconds of waiting.
 MEDIA_PROCESSES = 1 if env.small else PROCESSORS
 MEDIA_SECONDS = 20.0
+MEDIA_SIZES_SECONDS = env.media_sizes_seconds
 MEDIA_WAIT_SECONDS = 5.0
 MEDIA_ACCEL_PATH = env.media_accel_path
 # Uploads are written to this folder as they arrive. web.uploads limits them.

@@ -10,7 +10,7 @@ from accounts.signals import account_purged, account_recounted, export_requested
 from items import actions, counts, export, purge, text
 from items.attachments import attachments
 from media.models import MediaFile, Use
-from media.signals import medium_described, owner_hidden
+from media.signals import medium_described, owner_hidden, sizes_made
 
 
 @receiver(limits_asked)
@@ -54,4 +54,14 @@ def refresh_descriptions(sender: type[MediaFile], medium: MediaFile, **kwargs: A
 @receiver(owner_hidden)
 def rename_attachments(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
     """Give the files of a hidden account's posts new addresses."""
-    attachments.rename_files({row.item_id for row in media if row.use == Use.ITEM and row.item_id})
+    attachments.rename_files(_shown_by(media))
+
+
+@receiver(sizes_made)
+def show_sizes(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
+    """Offer the sizes of posts' pictures."""
+    attachments.rewrite_facts(_shown_by(media))
+
+
+def _shown_by(media: list[MediaFile]) -> set[int]:
+    return {row.item_id for row in media if row.use == Use.ITEM and row.item_id}

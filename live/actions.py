@@ -185,6 +185,14 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 
 @transaction.atomic
+def refresh_cover(*, session: LiveSession) -> None:
+    """Copy the cover's present facts. Nobody is told."""
+    session = _lock_session(session)
+    covers.refresh_facts(session)
+    LiveSession.objects.filter(pk=session.pk).update(cover=session.cover)
+
+
+@transaction.atomic
 def rename_cover(*, session: LiveSession) -> None:
     """Give the cover a new address. Its host is hidden, so nobody is told."""
     session = _lock_session(session)

@@ -9,7 +9,7 @@ from accounts.signals import account_purged, export_requested
 from live import actions, export, purge
 from live.models import LiveSession
 from media.models import MediaFile, Use
-from media.signals import medium_described, owner_hidden
+from media.signals import medium_described, owner_hidden, sizes_made
 
 
 @receiver(medium_described)
@@ -24,6 +24,13 @@ def rename_covers(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any
     """Give the covers of a hidden account's sessions new addresses."""
     for session in LiveSession.objects.filter(pk__in=[row.session_id for row in media if row.use == Use.COVER]):
         actions.rename_cover(session=session)
+
+
+@receiver(sizes_made)
+def show_sizes_of_covers(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
+    """Offer the sizes of covers."""
+    for session in LiveSession.objects.filter(pk__in=[row.session_id for row in media if row.use == Use.COVER]):
+        actions.refresh_cover(session=session)
 
 
 @receiver(account_purged)

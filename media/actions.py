@@ -51,10 +51,12 @@ FAST_SECONDS = 2.0
 
 
 class PictureLimits(NamedTuple):
-    """Longest sides in pixels. `is_still`: only the first frame counts."""
+    """Longest sides, and widths of the picture and its sizes, in pixels. `is_still`: only the first frame counts."""
 
     longest: int = 3840
+    width: int = 2048
     small: int = 640
+    widths: tuple[int, ...] = (160, 320, 640, 1280)
     is_square: bool = False
     is_still: bool = False
 
@@ -147,11 +149,11 @@ def store_file(
         focus_y=focus[1],
         key=key,
     )
-    with _temporary_path() as draft:
+    with temporary_path() as draft:
         files = (
             _process_picture(row, file, draft, shape) if kind == MediaKind.IMAGE else _process_video(row, file, draft)
         )
-        row.name = new_name()
+        row.name = new_name(has_sizes=bool(row.widths))
         kept = list(zip(files, row.files, strict=True))
         try:
             for source, name in kept:
@@ -178,7 +180,7 @@ def check_blocked(row: MediaFile, *, is_face: bool) -> None:
 def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
-    with _temporary_path() as draft:
+    with temporary_path() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
     return _digest(file), phash
 
@@ -234,7 +236,8 @@ def _earlier_upload(owner_id: int, key: str, digest: str) -> MediaFile | None:
 
 
 @contextlib.contextmanager
-def _temporary_path() -> Iterator[str]:
+def temporary_path() -> Iterator[str]:
+    """The beginning of names of new files, which are removed at the end. Raises StoreError."""
     folder = incoming()
     name = f"{secrets.token_hex(16)}."
     try:
@@ -250,13 +253,24 @@ def _process_picture(row: MediaFile, file: IO[bytes], draft: str, shape: Picture
     picture = _decoded(file, draft, shape)
     for name in DecodedPicture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
-    return [Path(f"{draft}{picture.ext}"), Path(f"{draft}small.{picture.small_ext}")]
+    return [Path(name) for name in file_names(draft.removesuffix("."), picture.ext, picture.small_ext, picture.widths)]
 
 
 def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
+    try:
+        with decoder_slot():
+            return decoder.run(picture_job(file, draft, shape))
+    except DecoderError as error:
+        if error.reason == "full":
+            raise StoreError("the disk is full") from error
+        raise _refusal(error.reason) from error
+
+
+def picture_job(file: IO[bytes], draft: str, shape: PictureLimits) -> dict[str, Any]:
+    """The decoder's job of a picture, which is copied."""
     source = Path(f"{draft}source")
     _copy(file, source)
-    job: dict[str, Any] = {
+    return {
         "source": str(source),
         "target": draft,
         **shape._asdict(),
@@ -265,13 +279,6 @@ def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPictur
         "seconds": settings.MEDIA_SECONDS,
         "bytes": settings.MEDIA_VIDEO_BYTES,
     }
-    try:
-        with decoder_slot():
-            return decoder.run(job)
-    except DecoderError as error:
-        if error.reason == "full":
-            raise StoreError("the disk is full") from error
-        raise _refusal(error.reason) from error
 
 
 def _refusal(reason: str) -> MediaError:
@@ -389,20 +396,20 @@ def purge(*, owner_id: int, limit: int) -> int:
 def delete_media(rows: Sequence[MediaFile]) -> None:
     """Delete media. Files go after the commit."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
-    _plan_moves(rows, lambda: "")
+    _plan_moves(rows, lambda _row: "")
 
 
 def rename(rows: Sequence[MediaFile]) -> None:
     """Rename files in the caller's transaction."""
-    _plan_moves(rows, new_name)
+    _plan_moves(rows, lambda row: new_name(has_sizes=bool(row.widths)))
     MediaFile.objects.bulk_update(rows, ["name"])
 
 
-def _plan_moves(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
+def _plan_moves(rows: Sequence[MediaFile], new: Callable[[MediaFile], str]) -> None:
     moves = []
     for row in rows:
-        to = new()
-        moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext))
+        to = new(row)
+        moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext, widths=row.widths))
         if row.captions:
             moves.append(FileMove(name=row.name, to=to, ext=row.captions))
         row.name = to or row.name
@@ -467,8 +474,8 @@ def _move_file(move_id: int) -> FileMove | None:
     free = FileMove.objects.select_for_update(skip_locked=True).filter(~Exists(earlier), pk=move_id)
     move = free.first()
     if move is not None:
-        targets = file_names(move.to, move.ext, move.small_ext) if move.to else []
-        for number, name in enumerate(file_names(move.name, move.ext, move.small_ext)):
+        targets = file_names(move.to, move.ext, move.small_ext, move.widths) if move.to else []
+        for number, name in enumerate(file_names(move.name, move.ext, move.small_ext, move.widths)):
             if targets:
                 store().move(name, targets[number])
             else:

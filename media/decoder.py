@@ -53,7 +53,7 @@ class DecoderBusyError(RefusalError):
 
 
 class DecodedPicture(msgspec.Struct):
-    """Facts of a picture and its preview."""
+    """Facts of a picture, its preview and its sizes."""
 
     ext: str
     width: int
@@ -62,8 +62,17 @@ class DecodedPicture(msgspec.Struct):
     small_ext: str
     small_width: int
     small_height: int
+    widths: list[int]
+    is_moving: bool
     phash: int
     blurhash: str
+
+
+class PictureSizes(msgspec.Struct):
+    """Widths of the sizes that were written."""
+
+    widths: list[int]
+    is_moving: bool
 
 
 class RewrittenVideo(msgspec.Struct):
@@ -87,6 +96,10 @@ class Decoder:
     def run(self, job: dict[str, Any]) -> DecodedPicture:
         """Decode one picture. Raises DecoderError."""
         return msgspec.convert(self._run_job(job), DecodedPicture)
+
+    def resize(self, job: dict[str, Any]) -> PictureSizes:
+        """Write the sizes of a stored picture. Raises DecoderError."""
+        return msgspec.convert(self._run_job(job | {"is_stored": True}), PictureSizes)
 
     def film(self, job: dict[str, Any]) -> RewrittenVideo:
         """Rewrite one video. Raises DecoderError."""

@@ -1,6 +1,7 @@
 """Names and types of media files, and the interface of their store.
 
-Files never change. Whoever knows a name, `ab/<30 random hex digits>.<extension>`, can fetch it.
+Files never change. Whoever knows a name, `ab/<30 random hex digits>.<extension>`, can fetch it. An `s` after the
+digits says that the picture has its sizes (`size_name`), for those who know its address alone.
 """
 
 import re
@@ -13,7 +14,11 @@ from storage.breaker import UnavailableError
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
 """The store's folders. Each file name begins with one."""
-NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)", re.ASCII)
+NAME = re.compile(
+    r"[0-9a-f]{2}/[0-9a-f]{30}s?"
+    r"(?:\.small|\.[0-9]{2,4}(?=\.webp)|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)",
+    re.ASCII,
+)
 TYPES = {
     "jpg": "image/jpeg",
     "webp": "image/webp",
@@ -23,6 +28,8 @@ TYPES = {
     "vtt": "text/vtt; charset=utf-8",
 }
 """Content types by extension."""
+FACE_WIDTHS = (48, 96, 192)
+"""Sizes of each avatar and logo with an `s` in its name."""
 CACHING = "public, max-age=31536000, immutable"
 """Cache-Control of answers that never change."""
 
@@ -66,6 +73,11 @@ class Store(Protocol):
         """The files of a folder, one of `PREFIXES`."""
 
 
-def new_name() -> str:
+def new_name(*, has_sizes: bool = False) -> str:
     """A name that no one can guess."""
-    return f"{secrets.token_hex(1)}/{secrets.token_hex(15)}"
+    return f"{secrets.token_hex(1)}/{secrets.token_hex(15)}{'s' if has_sizes else ''}"
+
+
+def size_name(name: str, width: int) -> str:
+    """The name of a picture's file of another width."""
+    return f"{name}.{width}.webp"

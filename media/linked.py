@@ -9,7 +9,7 @@ from django.db import transaction
 from media.actions import PictureLimits, check_blocked, delete_media, store_file
 from media.models import MediaFile, Use
 
-LINKED = PictureLimits(longest=640, small=320, is_still=True)
+LINKED = PictureLimits(longest=1280, small=320, widths=(160, 320, 640), is_still=True)
 NOBODY = 0
 """The owner of what no member sent."""
 

@@ -1,12 +1,15 @@
 """Tables of media, and of files to rename or remove."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from media.files import size_name
 from storage.claims import ClaimedRow
 
 DESCRIPTION_LENGTH = 1_500
@@ -49,8 +52,8 @@ class MediaKind(models.TextChoices):
 class MediaFile(models.Model):
     """A picture or video, used at most once. It can be claimed while `use` is empty.
 
-    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. Those of a
-    withdrawn medium are renamed or gone.
+    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>` and sizes `<name>.<width>.webp`, a video's
+    `<name>.<captions>`. Those of a withdrawn medium are renamed or gone.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
@@ -72,6 +75,13 @@ class MediaFile(models.Model):
     height = models.IntegerField(_("height"))
     small_width = models.IntegerField(default=0)
     small_height = models.IntegerField(default=0)
+    widths = ArrayField(
+        models.SmallIntegerField(), default=list, db_default=[], help_text="Widths of its further sizes, ascending."
+    )
+    is_moving = models.BooleanField(default=False, db_default=False, help_text="Whether it is an animation.")
+    lacks_sizes = models.BooleanField(
+        default=False, db_default=True, help_text="Whether media.resizing has yet to make its sizes."
+    )
     size = models.BigIntegerField(_("bytes"))
     duration = models.FloatField(_("seconds"), null=True, blank=True)
     blurhash = models.CharField(max_length=128, blank=True)
@@ -107,6 +117,7 @@ class MediaFile(models.Model):
             models.Index(fields=["created_at"], condition=Q(use=""), name="media_unused"),
             models.Index(fields=["created_at"], condition=~Q(key=""), name="media_keyed"),
             models.Index(fields=["withdrawn_at"], condition=Q(withdrawn_at__isnull=False), name="media_withdrawn"),
+            models.Index(fields=["-id"], condition=Q(lacks_sizes=True, kind="image"), name="media_unsized"),
         ]
 
     def __str__(self) -> str:
@@ -115,13 +126,14 @@ class MediaFile(models.Model):
     @property
     def files(self) -> list[str]:
         """Names in the store."""
-        names = file_names(self.name, self.ext, self.small_ext)
+        names = file_names(self.name, self.ext, self.small_ext, self.widths)
         return [*names, f"{self.name}.{self.captions}"] if self.captions else names
 
 
-def file_names(name: str, ext: str, small_ext: str) -> list[str]:
-    """Names of the file and its preview in the store."""
-    return [f"{name}.{ext}", *([f"{name}.small.{small_ext}"] if small_ext else [])]
+def file_names(name: str, ext: str, small_ext: str, widths: Iterable[int]) -> list[str]:
+    """Names of the file, its preview and its sizes in the store."""
+    small = [f"{name}.small.{small_ext}"] if small_ext else []
+    return [f"{name}.{ext}", *small, *(size_name(name, width) for width in widths)]
 
 
 class FileMove(models.Model):
@@ -131,6 +143,7 @@ class FileMove(models.Model):
     to = models.CharField(max_length=64, blank=True, db_index=True, help_text="The new name; empty: they go.")
     ext = models.CharField(max_length=8)
     small_ext = models.CharField(max_length=8, blank=True)
+    widths = ArrayField(models.SmallIntegerField(), default=list, db_default=[])
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

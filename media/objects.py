@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
+from media.files import size_name
 from media.models import MediaFile, MediaKind
 
 
@@ -22,6 +23,8 @@ class MediumFacts(msgspec.Struct, omit_defaults=True):
     height: int = 0
     small_width: int = 0
     small_height: int = 0
+    widths: list[int] = []
+    is_moving: bool = False
     size: int = 0
     duration: float | None = None
     blurhash: str = ""
@@ -70,7 +73,8 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 class MediaObject(msgspec.Struct):
     """A picture or video, with Mastodon's field names. A video's `preview_url` is its own address. `captions_url` is a
-    WebVTT file.
+    WebVTT file. `widths`: of further files, at the address `url` with `.<width>.webp` in place of its extension.
+    `is_moving`: `url` is an animation, and the other files show its first frame.
     """
 
     id: str
@@ -81,6 +85,8 @@ class MediaObject(msgspec.Struct):
     blurhash: str
     meta: Meta
     captions_url: str | None = None
+    widths: list[int] = []
+    is_moving: bool = False
 
     @property
     def is_video(self) -> bool:
@@ -91,6 +97,17 @@ class MediaObject(msgspec.Struct):
     def name(self) -> str:
         """The name of its files in the store."""
         return self.url.removeprefix(settings.MEDIA_ADDRESS).partition(".")[0]
+
+    def at_least(self, width: float) -> str:
+        """The address of the narrowest still that has this width, else of the widest."""
+        base = f"{settings.MEDIA_ADDRESS}{self.name}"
+        stills = [(each, size_name(base, each)) for each in self.widths]
+        if self.is_moving or not stills:
+            stills.append((self.meta.small.width, self.preview_url))
+        if not self.is_moving:
+            stills.append((self.meta.original.width, self.url))
+        stills.sort()
+        return next((address for each, address in stills if each >= width), stills[-1][1])
 
 
 OWN = "/media/"
@@ -117,6 +134,8 @@ def facts_of_row(row: MediaFile) -> MediumFacts:
         height=row.height,
         small_width=row.small_width,
         small_height=row.small_height,
+        widths=row.widths,
+        is_moving=row.is_moving,
         size=row.size,
         duration=row.duration,
         blurhash=row.blurhash,
@@ -175,6 +194,8 @@ def object_from_facts(entry: MediumFacts) -> MediaObject:
             duration=entry.duration,
         ),
         captions_url=f"{OWN}{entry.name}.{entry.captions}" if entry.captions else None,
+        widths=entry.widths,
+        is_moving=entry.is_moving,
     )
 
 

@@ -11,6 +11,11 @@ medium_described = Signal()
 # items.receivers.rename_attachments, live.receivers.rename_covers.
 owner_hidden = Signal()
 
+# Pictures have sizes now. Receivers write the new facts where the pictures are shown, and tell nobody. Sent outside a
+# transaction. Arguments: media (list of MediaFile, in use). Receivers: accounts.receivers.show_sizes_of_faces,
+# items.receivers.show_sizes, live.receivers.show_sizes_of_covers.
+sizes_made = Signal()
+
 # Media will be kept (rows not saved yet) or used. Sent inside that transaction. Receivers return the ids of rules that
 # block them.
 # Arguments: media (list of MediaFile), is_face (bool: avatar, banner or cover).

@@ -1,5 +1,5 @@
-from media import renaming, sweeping
-from storage.queue import task
+from media import renaming, resizing, sweeping
+from storage.queue import only_if_rows, task
 
 
 @task("media.sweep")
@@ -13,3 +13,10 @@ def sweep() -> None:
 def sweep_files() -> None:
     """Periodic: remove files without a row."""
     sweeping.sweep_hourly_share()
+
+
+@task("media.make_sizes")
+@only_if_rows("media.make_sizes", resizing.WAITING)
+def make_sizes() -> None:
+    """Periodic: make sizes of old pictures for some seconds."""
+    resizing.make_sizes()

@@ -14,13 +14,14 @@ from accounts.about import actions as about
 from accounts.about.models import SiteSettings
 from media import actions
 from media.actions import PictureLimits
+from media.files import FACE_WIDTHS
 from media.models import MediaFile, Use
 from media.objects import address_from_facts, facts_of_row
 from media.store import store
 
 OWNER = 0
 """Owner id of the logo: the site, so that the file stays when the admin who set it leaves. Its use is `avatar`."""
-SHAPE = PictureLimits(longest=512, small=160, is_square=True, is_still=True)
+SHAPE = PictureLimits(longest=512, small=160, widths=FACE_WIDTHS, is_square=True, is_still=True)
 
 
 class Icon(NamedTuple):
@@ -65,6 +66,16 @@ def render_icon(file_name: str, name: str) -> bytes:
 def logo_url(facts: Mapping[str, Any] | None) -> str:
     """The logo's address."""
     return address_from_facts(facts) if facts else static("feedsite/icon.svg")
+
+
+@transaction.atomic
+def rename_logo(medium: MediaFile) -> None:
+    """Give the logo a new name if it is this picture."""
+    site = SiteSettings.objects.select_for_update().filter(pk=1, logo__id=str(medium.pk)).first()
+    if site is not None:
+        row = MediaFile.objects.select_for_update().get(pk=medium.pk)
+        actions.rename([row])
+        about.change_settings(logo=msgspec.to_builtins(facts_of_row(row)))
 
 
 def set_logo(*, file: IO[bytes] | None) -> None:

@@ -7,6 +7,7 @@ from django.utils.text import normalize_newlines
 
 from accounts.about.logo import icon_url, logo_url
 from accounts.about.site import Site, last_known
+from accounts.avatars import avatar_sources
 
 
 def last_known_site() -> Site:
@@ -24,6 +25,11 @@ def paragraphs(text: str) -> SafeString:
 def logo_of(site: Site) -> str:
     """Address of an uploaded logo, or ""."""
     return logo_url(site.logo) if site.logo else ""
+
+
+def logo_sources(site: Site, size: int) -> SafeString:
+    """`src` and `srcset` of an uploaded logo that is drawn `size` pixels wide."""
+    return avatar_sources(logo_of(site), size)
 
 
 def touch_icon_of(site: Site) -> str:

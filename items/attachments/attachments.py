@@ -83,12 +83,26 @@ def withdraw(item: Item) -> None:
 @transaction.atomic
 def rename_files(item_ids: Iterable[int]) -> None:
     """Give the files of items new addresses. Those of deleted ones have one."""
-    rows = Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids).exclude(status=Status.DELETED)
-    items = list(rows.order_by("pk"))
+    items = _locked(item_ids)
     renamed = attaching.rename_media_of_items(item.pk for item in items)
     for item in items:
         item.media = facts_for_json(renamed.get(item.pk, ()))
     Item.objects.bulk_update(items, ["media"])
+
+
+@transaction.atomic
+def rewrite_facts(item_ids: Iterable[int]) -> None:
+    """Copy the present facts of media into items."""
+    items = _locked(item_ids)
+    for item in items:
+        refresh_facts(item)
+    Item.objects.bulk_update(items, ["media"])
+
+
+def _locked(item_ids: Iterable[int]) -> list[Item]:
+    """These items without deleted ones."""
+    rows = Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids).exclude(status=Status.DELETED)
+    return list(rows.order_by("pk"))
 
 
 def restore(item: Item) -> None:

@@ -28,6 +28,7 @@ from items.text import mentions
 from items.threads.threads import Branch
 from items.versions import Version
 from media.objects import MediaObject
+from media.sources import sources
 from relations.visibility import visible_names
 
 WIDE_PIXELS, WIDE_ASPECT = 480, 1.4
@@ -150,8 +151,8 @@ class LinkedPage:
     host: str
     title: str
     description: str
-    picture: str
-    """The address of its picture, or nothing."""
+    picture: SafeString | None
+    """`src` and `srcset` of its picture."""
     width: int
     height: int
     ground: SafeString | None
@@ -459,15 +460,14 @@ def linked_page(card: LinkCardBody, *, has_picture: bool) -> LinkedPage:
     picture = card.picture if has_picture else None
     size = picture.meta.original if picture else None
     is_wide = size is not None and size.width >= WIDE_PIXELS and size.aspect >= WIDE_ASPECT
-    shown = size if is_wide or picture is None else picture.meta.small
     return LinkedPage(
         address=card.url,
         host=domain(card.url),
         title=card.title,
         description=excerpt(card.description, DESCRIPTION_LETTERS),
-        picture=(picture.url if is_wide else picture.preview_url) if picture else "",
-        width=shown.width if shown else 0,
-        height=shown.height if shown else 0,
+        picture=sources(picture, "wide-link" if is_wide else "link") if picture else None,
+        width=size.width if size else 0,
+        height=size.height if size else 0,
         ground=ground(picture) if picture else None,
         is_wide=is_wide,
     )

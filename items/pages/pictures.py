@@ -7,6 +7,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from media.objects import MediaObject
+from media.sources import sources
 
 STEPS = 10
 """The classes of site.css: `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
@@ -40,7 +41,7 @@ def _figure(picture: MediaObject, number: int, count: int, loading: str, *, whol
         medium = f'<video controls playsinline preload="metadata" {source} {size}{label}>{_captions(picture)}</video>'
     else:
         alt = words or escape(_undescribed(number, count))
-        medium = _picture(picture, alt, size, loading, is_large=whole and count == 1)
+        medium = _picture(picture, alt, size, loading, _place(number, count, whole=whole))
     few = " few" if count == 1 and not picture.is_video and original.width < FEW else ""
     return f'<figure class="picture{few}">{medium}{_alt(words) if words else ""}</figure>'
 
@@ -51,16 +52,26 @@ def _captions(video: MediaObject) -> str:
     return f'<track kind="captions" src="{escape(video.captions_url)}" label="{escape(_("Captions"))}" default>'
 
 
-def _picture(picture: MediaObject, alt: str, size: str, loading: str, *, is_large: bool) -> str:
-    url, preview, words = escape(picture.url), escape(picture.preview_url), escape(picture.description)
-    original, small = picture.meta.original.width, picture.meta.small.width
-    sources = ""
-    if is_large and small < original:
-        sources = f' srcset="{preview} {small}w, {url} {original}w" sizes="(max-width: 620px) 100vw, 560px"'
+def _place(number: int, count: int, *, whole: bool) -> str:
+    if count == 1:
+        return "whole" if whole else "one"
+    return "half" if count == 2 or (count == 3 and number == 1) else "quarter"
+
+
+def _picture(picture: MediaObject, alt: str, size: str, loading: str, place: str) -> str:
+    url, words, source = escape(picture.url), escape(picture.description), sources(picture, place)
+    files = f' data-widths="{" ".join(map(str, picture.widths))}"' if picture.widths else ""
+    if picture.is_moving:
+        files += " data-moves"
+    quiet = ""
+    if picture.is_moving and place == "whole":
+        source = SafeString(f'src="{url}"')
+        still = escape(picture.at_least(picture.meta.original.width))
+        quiet = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
+    image = f'<img class="{focus(picture)}" {source} {size} alt="{alt}" loading="{loading}" decoding="async">'
     return (
-        f'<a href="{url}" data-light data-{size.replace(" h", " data-h")} data-words="{words}">{ground(picture)}'
-        f'<img class="{focus(picture)}" src="{preview}"{sources} {size} alt="{alt}" loading="{loading}" '
-        'decoding="async"></a>'
+        f'<a href="{url}" data-light data-{size.replace(" h", " data-h")}{files} data-words="{words}">{ground(picture)}'
+        f"{f'<picture>{quiet}{image}</picture>' if quiet else image}</a>"
     )
 
 

@@ -72,11 +72,11 @@ def test_a_card(ann: User, far: FarServer, work: Callable[[], None], media_folde
     assert shown is not None
     assert (shown.url, shown.title, shown.description, shown.site) == (far.url("/"), "A page", "Its words", "Far")
     assert shown.picture is not None
-    assert (shown.picture.meta.original.width, shown.picture.meta.small.width) == (640, 320)
+    assert (shown.picture.meta.original.width, shown.picture.meta.small.width) == (1200, 320)
     assert far.paths == ["/", "/p.jpg"]
     row = MediaFile.objects.get()
     assert (row.use, row.owner_id) == (Use.LINK, 0)
-    assert len(files_of(media_folder)) == 2
+    assert len(files_of(media_folder)) == 5
 
 
 def test_over_the_api(ann: User, far: FarServer, work: Callable[[], None]) -> None:
@@ -614,7 +614,8 @@ def test_the_page_of_an_item(ann: User, far: FarServer, work: Callable[[], None]
     page = client.get(f"/items/{said.pk}").content.decode()
     picture = MediaFile.objects.get()
     assert f'class="link-card page wide" href="{far.url("/")}" rel="nofollow noopener ugc"' in page
-    assert f'src="/media/{picture.name}.jpg" width="640" height="336" alt="" loading="lazy"' in page
+    files = f'src="/media/{picture.name}.640.webp" srcset="/media/{picture.name}.jpg 2x"'
+    assert f'{files} width="1200" height="630" alt="" loading="lazy"' in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; evil" in page
     assert "\u202e" not in page
     sensitive = linking(ann, far, words="x")

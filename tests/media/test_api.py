@@ -40,14 +40,14 @@ def test_a_photo(client: APIClient, ann: User, media_folder: Path) -> None:
     assert told["type"] == "image"
     assert told["description"] == "a cat"
     assert told["url"].startswith("/media/")
-    assert told["meta"]["original"] == {"width": 3840, "height": 2880, "size": "3840x2880", "aspect": 1.3333}
+    assert told["meta"]["original"] == {"width": 2048, "height": 1536, "size": "2048x1536", "aspect": 1.3333}
     assert told["meta"]["small"] == {"width": 640, "height": 480, "size": "640x480", "aspect": 1.3333}
     assert told["meta"]["focus"] == {"x": 0.5, "y": -0.25}
     assert len(told["blurhash"]) > 6
     row = MediaFile.objects.get(pk=int(told["id"]))
     assert row.owner_id == ann.pk
-    assert kept(told["id"]).size == (3840, 2880)
-    assert len(files_of(media_folder)) == 2
+    assert kept(told["id"]).size == (2048, 1536)
+    assert len(files_of(media_folder)) == 6
     assert client.get(f"{MEDIA}/{told['id']}").json() == told
     assert client_of(UserFactory.create()).get(f"{MEDIA}/{told['id']}").status_code == 404
     assert client.patch(f"{MEDIA}/{told['id']}", {"description": "two", "focus": "0,1"}).json()["description"] == "two"

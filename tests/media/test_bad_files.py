@@ -155,7 +155,7 @@ def test_too_many_pixels(client: APIClient, width: int, height: int) -> None:
 
 def test_a_line(client: APIClient) -> None:
     answer = send(client, png_of(60_000, 1))
-    assert answer.json()["meta"]["original"]["size"] == "3840x1"
+    assert answer.json()["meta"]["original"]["size"] == "2048x1"
 
 
 @pytest.mark.long

@@ -53,11 +53,20 @@ def test_pictures_without_words_are_numbered_in_the_language_of_the_reader() -> 
     assert 'alt="Picture without a description"' in figures(two[:1])
 
 
-def test_only_a_single_picture_of_a_whole_page_is_shown_large() -> None:
-    assert "srcset" in figures([medium()], whole=True)
-    assert "srcset" not in figures([medium()])
-    assert "srcset" not in figures([medium(), medium()], whole=True)
-    assert "srcset" not in figures([medium(width=600)], whole=True)
+def test_each_screen_is_offered_the_narrowest_file_that_is_wide_enough() -> None:
+    sized = medium(width=2048, height=1365, widths=[160, 320, 640, 1280])
+    one, two = 'src="/media/ab/c.640.webp" srcset="/media/ab/c.1280.webp 2x"', 'srcset="/media/ab/c.1280.webp 2x'
+    assert one in figures([sized])
+    assert two in figures([sized, sized])
+    assert 'src="/media/ab/c.small.jpg" srcset="/media/ab/c.jpg 2x"' in figures([medium()]), "of an earlier version"
+    assert "srcset" not in figures([medium(width=300, height=200, small_ext="")])
+
+
+def test_an_animation_moves_on_its_own_page_for_those_who_want_motion() -> None:
+    moving = medium(width=1000, ext="webp", widths=[160, 320, 640], is_moving=True)
+    assert 'c.webp"' not in figures([moving]).replace('href="/media/ab/c.webp"', "")
+    still = '<source media="(prefers-reduced-motion: reduce)" srcset="/media/ab/c.small.jpg">'
+    assert f'<picture>{still}<img class="fx-5 fy-5" src="/media/ab/c.webp"' in figures([moving], whole=True)
 
 
 def test_a_single_picture_of_few_pixels_is_not_made_wide() -> None:

@@ -63,7 +63,7 @@
 
   // A transparent picture lets the page shine through, not the ground.
   document.addEventListener("load", ({ target }) => {
-    if (target.matches?.(".picture img")) target.parentElement.querySelectorAll(".ground").forEach((one) => one.remove());
+    if (target.matches?.(".picture img")) target.closest("a, .picture").querySelectorAll(".ground").forEach((one) => one.remove());
   }, { capture: true });
 
   // --- What a reader has unveiled or unfolded stays so where its card comes anew

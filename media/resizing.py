@@ -1,0 +1,88 @@
+"""Makes the sizes of pictures that an earlier version stored without them, the newest first.
+
+`lacks_sizes` is the queue: whatever stops, the next run goes on. A picture that cannot be decoded keeps the files that
+it has. Until its sizes are made, pages offer a picture's preview and whole file.
+"""
+
+import logging
+import time
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from media.actions import POSTED, PictureLimits, delete_stored, picture_job, temporary_path
+from media.decoder import DecoderBusyError, DecoderError, PictureSizes, decoder, decoder_slot
+from media.files import FACE_WIDTHS, StoreError, size_name
+from media.linked import LINKED
+from media.models import FileMove, MediaFile, MediaKind, Use
+from media.signals import sizes_made
+from media.store import store
+
+logger = logging.getLogger(__name__)
+
+BATCH = 20
+"""Most pictures whose facts are written at once."""
+FACE = PictureLimits(widths=FACE_WIDTHS, is_square=True)
+WAITING = "SELECT created_at FROM media_mediafile WHERE lacks_sizes AND kind = 'image' AND use <> ''"
+
+
+def make_sizes() -> int:
+    """Make sizes for `MEDIA_SIZES_SECONDS`. Returns of how many pictures."""
+    until, made, is_stopped = time.monotonic() + settings.MEDIA_SIZES_SECONDS, 0, False
+    while not is_stopped and time.monotonic() < until:
+        done = []
+        try:
+            for row in lacking_sizes().order_by("-pk")[:BATCH]:
+                if time.monotonic() < until:
+                    done += [row.pk] if _make(row) else []
+        except (StoreError, DecoderBusyError, OSError) as error:
+            logger.warning("the sizes of old pictures are made later: %s", error)
+            is_stopped = True
+        _finish(done)
+        made += len(done)
+        is_stopped |= not done
+    return made
+
+
+def lacking_sizes() -> QuerySet[MediaFile]:
+    """Pictures without sizes. What nothing uses is swept instead."""
+    return MediaFile.objects.filter(lacks_sizes=True, kind=MediaKind.IMAGE).exclude(use=Use.NONE)
+
+
+def _make(row: MediaFile) -> bool:
+    """Store a picture's sizes. False if it is being renamed, or was meanwhile: a later run takes it."""
+    if FileMove.objects.filter(to=row.name).exists():
+        return False
+    with temporary_path() as draft:
+        try:
+            with store().open(row.files[0]) as file, decoder_slot():
+                made = decoder.resize(picture_job(file, draft, _shape(row)))
+        except (DecoderError, FileNotFoundError):
+            made = PictureSizes([], is_moving=False)
+        saved: list[str] = []
+        try:
+            with transaction.atomic():
+                same = MediaFile.objects.select_for_update().filter(pk=row.pk, name=row.name)
+                if not same.exists():
+                    return False
+                for width in made.widths:
+                    saved.append(size_name(row.name, width))
+                    store().save(Path(f"{draft}{width}.webp"), saved[-1])
+                same.update(widths=made.widths, is_moving=made.is_moving)
+        except BaseException:
+            delete_stored(saved)
+            raise
+    return True
+
+
+def _shape(row: MediaFile) -> PictureLimits:
+    return {Use.AVATAR: FACE, Use.LINK: LINKED}.get(Use(row.use), POSTED)
+
+
+def _finish(ids: list[int]) -> None:
+    """Write the facts where the pictures stand, then take them out of the queue."""
+    rows = list(MediaFile.objects.filter(pk__in=ids))
+    sizes_made.send(sender=MediaFile, media=rows)
+    MediaFile.objects.filter(pk__in=ids).update(lacks_sizes=False)
