@@ -17,30 +17,12 @@ from media.sources import source_attributes
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """`.tint-0` to `.tint-7` of site.css. White text has a contrast of at least 4.5 on each."""
-DRAWING = 1
-"""Raise it when `avatar_svg` changes, because browsers cache drawings."""
+DRAWING = 2
+"""Raise it when accounts.drawing changes, because browsers cache drawings."""
 LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
 SMALL_PIXELS = 160
 LETTERS = 3
 """Most characters of a drawn letter. A single letter may have several in upper case, such as SS for ß."""
-SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="128" height="128">'
-    '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'
-    '<stop offset="1" stop-color="#10131c" stop-opacity=".45"/></linearGradient></defs>'
-    '<rect width="64" height="64" fill="{tint}"/><rect width="64" height="64" fill="url(#g)"/>'
-    '<text x="32" y="{baseline}" text-anchor="middle" fill="#fff" font-size="{size}" font-weight="650" font-family="'
-    "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','PingFang SC','Microsoft YaHei','Noto Sans CJK SC',"
-    "'WenQuanYi Micro Hei',sans-serif\">{letter}</text></svg>"
-)
-ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-
-
-BANNER_SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 3 1" width="1500" height="500" preserveAspectRatio="none">'
-    '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'
-    '<stop offset="1" stop-color="#10131c" stop-opacity=".6"/></linearGradient></defs>'
-    '<rect width="3" height="1" fill="{tint}"/><rect width="3" height="1" fill="url(#g)"/></svg>'
-)
 
 
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
@@ -51,7 +33,7 @@ def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str)
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
     """A user's banner, or the drawn one."""
-    return address_from_facts(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
+    return address_from_facts(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.png"
 
 
 def small_avatar_url(url: str) -> str:
@@ -84,7 +66,7 @@ def tint(username: str) -> int:
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
     """Address of the drawn avatar."""
-    return f"/avatars/v{DRAWING}/{tint(username)}-{_letter_code(_drawn_letter(name))}.svg"
+    return f"/avatars/v{DRAWING}/{tint(username)}-{_letter_code(_drawn_letter(name))}.png"
 
 
 def letter_of_name(name: str) -> str:
@@ -110,15 +92,3 @@ def letter_of(code: str) -> str | None:
         return None
     letter = "".join(chr(int(number, 16)) for number in numbers if int(number, 16) <= sys.maxunicode)
     return letter if code == _letter_code(letter) and letter.isprintable() else None
-
-
-def avatar_svg(number: int, letter: str) -> str:
-    """The SVG of an avatar."""
-    size = 30 if len(letter) == 1 else 22
-    fields: dict[str, Any] = {"tint": TINTS[number], "size": size, "baseline": 32 + round(size * 0.36)}
-    return SVG.format(letter="".join(ESCAPED.get(character, character) for character in letter), **fields)
-
-
-def banner_svg(number: int) -> str:
-    """The SVG of a banner."""
-    return BANNER_SVG.format(tint=TINTS[number])

@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts import proofs
 from accounts.about.site import current
-from accounts.about.words import logo_of, theme_of
+from accounts.about.words import favicon_of, logo_of, theme_of
 from accounts.actions import end_streams
 from accounts.models import User
 from accounts.signing_in import guard, sign_in, step_up
@@ -74,7 +74,7 @@ class AdminSite(admin.AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the site's name, logo and colour."""
         site = current()
-        looks = {"site_logo": logo_of(site), "site_theme": theme_of(site)}
+        looks = {"site_logo": logo_of(site), "site_icon": favicon_of(site), "site_theme": theme_of(site)}
         return super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:

@@ -62,6 +62,6 @@ urlpatterns = [
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),
-    path(f"avatars/v{DRAWING}/banner-<int:number>.svg", views.drawn_banner, name="drawn-banner"),
-    path(f"avatars/v{DRAWING}/<int:number>-<str:code>.svg", views.drawn_avatar, name="drawn-avatar"),
+    path(f"avatars/v{DRAWING}/banner-<int:number>.png", views.drawn_banner, name="drawn-banner"),
+    path(f"avatars/v{DRAWING}/<int:number>-<str:code>.png", views.drawn_avatar, name="drawn-avatar"),
 ]

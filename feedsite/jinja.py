@@ -98,6 +98,7 @@ def environment(**options: Any) -> Environment:
         "paragraphs": words.paragraphs,
         "logo_of": words.logo_of,
         "logo_sources": words.logo_sources,
+        "favicon_of": words.favicon_of,
         "touch_icon_of": words.touch_icon_of,
         "theme_of": words.theme_of,
         "initial": initial,

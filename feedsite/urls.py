@@ -2,7 +2,6 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 from django.utils.translation import gettext_lazy
-from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 
@@ -40,7 +39,6 @@ urlpatterns = [
     path("", include("stream.urls")),
     path("", include("clientapi.other_urls")),
     path(settings.ADMIN_PATH, admin.site.urls),
-    path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("api/schema", openapi.schema, name="schema"),
     path("api/docs", docs, name="docs"),
     re_path("^api/", NotFoundView.as_view()),

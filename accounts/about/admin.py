@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from accounts.about import actions
-from accounts.about.logo import logo_url, set_logo
+from accounts.about.logo import icon_url, set_logo
 from accounts.about.models import Rule, SiteSettings
 from accounts.about.site import current
 from media.actions import MediaError
@@ -109,7 +109,7 @@ class SiteAdmin(OwnersAdmin):
     @admin.display(description=_("logo"))
     def logo_now(self, row: SiteSettings) -> SafeString:
         """The current logo."""
-        return format_html('<img src="{}" alt="" width="64" height="64">', logo_url(row.logo))
+        return format_html('<img src="{}" alt="" width="64" height="64">', icon_url(row.logo, "icon-192"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """False: there is one site."""

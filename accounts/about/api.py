@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.about import site
-from accounts.about.logo import logo_url
+from accounts.about.logo import icon_url
 from accounts.about.models import SiteSettings
 from accounts.about.signals import limits_asked
 from runtime import version
@@ -71,7 +71,7 @@ class SiteView(ApiView):
                 name=here.name,
                 short_description=here.short_description,
                 description=here.description,
-                logo_url=request.build_absolute_uri(logo_url(here.logo)),
+                logo_url=request.build_absolute_uri(icon_url(here.logo, "icon-512")),
                 accent=here.accent,
                 rules=[SiteRule(str(rule.id), rule.text) for rule in here.rules],
                 contact=Contact(here.contact_email, here.contact_username),

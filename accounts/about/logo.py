@@ -16,7 +16,7 @@ from media import actions
 from media.actions import PictureLimits
 from media.files import FACE_WIDTHS
 from media.models import MediaFile, Use
-from media.objects import address_from_facts, facts_of_row
+from media.objects import facts_of_row
 from media.store import store
 
 OWNER = 0
@@ -61,11 +61,6 @@ def render_icon(file_name: str, name: str) -> bytes:
     drawn = io.BytesIO()
     (ground.convert("RGB") if icon.is_opaque else ground).save(drawn, "PNG", optimize=True)
     return drawn.getvalue()
-
-
-def logo_url(facts: Mapping[str, Any] | None) -> str:
-    """The logo's address."""
-    return address_from_facts(facts) if facts else static("feedsite/icon.svg")
 
 
 @transaction.atomic

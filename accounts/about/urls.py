@@ -7,6 +7,7 @@ urlpatterns = [
     path("api/v1/", include([path("site", api.SiteView.as_view())])),
     path("about", views.about, name="about"),
     path("announcement/dismiss", views.dismiss_announcement, name="dismiss-announcement"),
+    path("favicon.ico", views.favicon, name="favicon"),
     path("about/icons/<int:logo_id>/<slug:name>.png", views.icon, name="icon"),
     re_path(rf"^about/theme-v{VERSION}-(?P<code>[0-9a-f]{{6}})\.css\Z", views.theme, name="theme"),
 ]

@@ -2,12 +2,14 @@
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.about import announcing, colours
 from accounts.about.logo import ICONS, render_icon
 from accounts.about.site import current
+from accounts.about.words import favicon_of
 from accounts.models import User
 from media.files import CACHING, StoreError
 from web.pages import PageRequest, redirect_next, show, uncounted
@@ -49,6 +51,13 @@ def theme(request: HttpRequest, code: str) -> HttpResponse:
     response = HttpResponse(sheet, content_type="text/css; charset=utf-8")
     response["Cache-Control"] = CACHING
     return response
+
+
+@uncounted
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Lead to the icon, for those who ask without having read a page."""
+    return redirect(favicon_of(current()))
 
 
 @uncounted

@@ -1,13 +1,15 @@
 """The site's own words, logo and colour on its pages."""
 
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import urlize
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import normalize_newlines
 
-from accounts.about.logo import icon_url, logo_url
+from accounts.about.logo import icon_url
 from accounts.about.site import Site, last_known
 from accounts.avatars import avatar_sources
+from media.objects import address_from_facts
 
 
 def last_known_site() -> Site:
@@ -24,12 +26,17 @@ def paragraphs(text: str) -> SafeString:
 
 def logo_of(site: Site) -> str:
     """Address of an uploaded logo, or ""."""
-    return logo_url(site.logo) if site.logo else ""
+    return address_from_facts(site.logo) if site.logo else ""
 
 
 def logo_sources(site: Site, size: int) -> SafeString:
     """`src` and `srcset` of an uploaded logo that is drawn `size` pixels wide."""
     return avatar_sources(logo_of(site), size)
+
+
+def favicon_of(site: Site) -> str:
+    """Address of the icon in browsers' tabs."""
+    return icon_url(site.logo, "icon-192") if site.logo else static("feedsite/icon.svg")
 
 
 def touch_icon_of(site: Site) -> str:

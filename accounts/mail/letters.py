@@ -16,6 +16,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 
 import accounts.about.site
+from accounts.about.logo import icon_url
 from accounts.mail.models import Letter
 
 LINK = re.compile(r"https?://\S+")
@@ -56,6 +57,7 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
             facts
             | {
                 "subject": subject,
+                "logo": _logo(),
                 "language": translation.get_language(),
                 "paragraphs": [
                     Paragraph(each, bool(LINK.fullmatch(each)), bool(CODE.fullmatch(each))) for each in paragraphs
@@ -71,6 +73,12 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
     )
     message.attach_alternative(html, "text/html")
     return message
+
+
+def _logo() -> str:
+    """The address of the uploaded logo as PNG, which mail programs show, or ""."""
+    logo = accounts.about.site.current().logo
+    return f"{settings.SITE_URL}{icon_url(logo, 'icon-192')}" if logo else ""
 
 
 def _sender() -> str:

@@ -20,7 +20,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts import actions
 from accounts.access import member_act, member_form
-from accounts.avatars import TINTS, avatar_svg, banner_svg, letter_of
+from accounts.avatars import TINTS, letter_of
+from accounts.drawing import avatar_png, banner_png
 from accounts.export import archive_response
 from accounts.faces import FIELDS
 from accounts.locale import browser_language, set_language_cookie
@@ -229,7 +230,7 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
     letter = letter_of(code)
     if letter is None or number >= len(TINTS):
         raise Http404
-    return _svg_response(avatar_svg(number, letter))
+    return _png_response(avatar_png(number, letter))
 
 
 @uncounted
@@ -237,12 +238,12 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
 def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
     if number >= len(TINTS):
         raise Http404
-    return _svg_response(banner_svg(number))
+    return _png_response(banner_png(number))
 
 
-def _svg_response(picture: str) -> HttpResponse:
-    """An SVG response that is cached, and usable by apps on other sites."""
-    response = HttpResponse(picture, content_type="image/svg+xml")
+def _png_response(picture: bytes) -> HttpResponse:
+    """A PNG that is cached, and usable by apps on other sites."""
+    response = HttpResponse(picture, content_type="image/png")
     response["Cache-Control"] = CACHING
     response["Cross-Origin-Resource-Policy"] = "cross-origin"
     response["Access-Control-Allow-Origin"] = "*"

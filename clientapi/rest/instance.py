@@ -9,7 +9,7 @@ from rest_framework.request import Request
 
 from accounts import profile_fields
 from accounts.about import site
-from accounts.about.logo import logo_url
+from accounts.about.logo import icon_url
 from accounts.about.models import SignUp
 from accounts.models import User
 from clientapi import html
@@ -39,8 +39,12 @@ def _domain() -> str:
     return str(settings.SITE_URL).partition("://")[2]
 
 
+def _icon(size: int) -> str:
+    return absolute(icon_url(site.current().logo, f"icon-{size}"))
+
+
 def _thumbnail() -> str:
-    return absolute(logo_url(site.current().logo))
+    return _icon(512)
 
 
 def _thumbnails() -> dict[str, Any]:
@@ -166,7 +170,7 @@ class SecondInstanceView(OpenView):
                 "description": here.short_description,
                 "usage": {"users": {"active_month": here.active_count}},
                 "thumbnail": _thumbnails(),
-                "icon": [],
+                "icon": [{"src": _icon(size), "size": f"{size}x{size}"} for size in (192, 512)],
                 "languages": _languages(),
                 "configuration": {
                     "urls": {

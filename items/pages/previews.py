@@ -76,8 +76,6 @@ def person_preview(person: User, address: str, feed: str, reader: User | Anonymo
     )
 
 
-def face_of(avatar_url: str, name: str) -> PreviewPicture | None:
-    """An avatar as a preview picture, unless drawn: previews take no SVG."""
-    if avatar_url.endswith(".svg"):
-        return None
+def face_of(avatar_url: str, name: str) -> PreviewPicture:
+    """An avatar as a preview picture."""
     return PreviewPicture(avatar_url, _("Profile picture of %(name)s") % {"name": name})

@@ -10,7 +10,6 @@ from django.utils.translation import ngettext
 
 from accounts.about.logo import icon_url
 from accounts.about.site import current
-from accounts.avatars import drawn_url
 from accounts.cards import UserCard
 from accounts.signing_in.sealing import SealError, unseal
 from items.bodies import ItemBody
@@ -110,11 +109,8 @@ def _page_path(told: MessageFacts) -> str:
 
 
 def _icon(actor: UserCard | None = None) -> str:
-    """The address of the actor's avatar. The site's icon without an actor, or instead of an avatar drawn as SVG."""
-    url = actor.avatar_url if actor is not None else ""
-    if actor is None or url == drawn_url(actor.username, actor.name):
-        return icon_url(current().logo, "icon-192")
-    return url
+    """The address of the actor's avatar, or of the site's icon without an actor."""
+    return actor.avatar_url if actor is not None else icon_url(current().logo, "icon-192")
 
 
 def _absolute_url(address: str) -> str:

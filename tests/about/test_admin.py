@@ -3,14 +3,17 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.about import site
 from accounts.about.models import Rule, SiteSettings
+from accounts.mail.letters import compose
+from accounts.mail.models import Letter
 from accounts.models import User
 from media.models import MediaFile
 from tests.support.admin import SITE_FORM
 from tests.support.factories import PASSWORD, UserFactory
-from tests.support.pictures import jpeg, upload
+from tests.support.pictures import jpeg, opened, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -123,3 +126,30 @@ def test_staff_who_are_no_superusers_see_and_change_nothing_of_it(client: Client
         assert client.get(address).status_code in (302, 403)
         assert client.post(address, SITE_FORM).status_code in (302, 403)
     assert site.read().name == "feedsite"
+
+
+def test_a_logo_is_shown_everywhere(page: Client, media_folder: Path, settings: Any) -> None:
+    assert page.post(ADDRESS, SITE_FORM | {"new_logo": upload(jpeg(600, 600))}).status_code == 302
+    site.site_copy.forget()
+    facts = site.read().logo
+    assert facts is not None
+    mark, icon = f'src="/media/{facts["name"]}.48.webp"', f"/about/icons/{facts['id']}/icon-192.png"
+    client = Client()
+    client.force_login(UserFactory.create())
+    for path in ("/", "/discover", "/live", "/lists"):
+        shown = client.get(path).content.decode()
+        assert shown.count(mark) == 2, f"{path}: beside the page, and in its head on a phone"
+        assert f'<link rel="icon" href="{icon}">' in shown
+    missing = client.get("/nothing").content.decode()
+    assert mark in missing
+    assert f'<link rel="icon" href="{icon}">' in missing
+    assert f'<link rel="icon" href="{icon}">' in page.get("/admin/").content.decode()
+    assert client.get("/favicon.ico")["Location"] == icon
+    drawn = client.get(icon)
+    assert (drawn["Content-Type"], opened(drawn.content).size) == ("image/png", (192, 192))
+    facts_of_letter = {"address": "a@b.example", "context": {"name": "Ann"}, "created_at": timezone.now()}
+    (html,) = compose(Letter(kind="test", language="en", **facts_of_letter)).alternatives
+    assert f'src="{settings.SITE_URL}{icon}"' in str(html[0])
+    told = client.get("/api/v2/instance").json()
+    assert told["thumbnail"]["url"].endswith(f"/about/icons/{facts['id']}/icon-512.png")
+    assert [one["size"] for one in told["icon"]] == ["192x192", "512x512"]

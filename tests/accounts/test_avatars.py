@@ -3,7 +3,6 @@
 import html
 import re
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from django.db import connection
@@ -11,10 +10,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.avatars import DRAWING, TINTS, banner_url, drawn_url, initial, letter_of, tint
+from accounts.avatars import DRAWING, TINTS, banner_url, drawn_url, letter_of, tint
+from accounts.drawing import avatar_png
 from accounts.models import User
 from items.actions import publish
 from tests.support.factories import UserFactory
+from tests.support.pictures import opened
 
 NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox", "_", "-a", "...", "'", "\u200d?", "ﬃ", "é"]
 
@@ -23,9 +24,17 @@ NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox",
 def test_every_name_has_a_drawing(client: Client, db: None, name: str) -> None:
     response = client.get(drawn_url("somebody", name))
     assert response.status_code == 200
-    drawn = ElementTree.fromstring(response.content)  # noqa: S314 (our own)
-    letter = initial(name)
-    assert "".join(drawn.itertext()) == (letter if letter.isprintable() else "?")
+    drawn = opened(response.content)
+    assert (drawn.format, drawn.size) == ("PNG", (256, 256))
+    assert (255, 255, 255) in {colour for _count, colour in drawn.convert("RGB").getcolors(1 << 16) or ()}, "a sign"
+
+
+def test_letters_differ_and_what_no_font_has_is_a_person() -> None:
+    drawn = [avatar_png(1, letter) for letter in ("A", "B", "SS", "\U0001f98a", "\U000f0000")]
+    assert len(set(drawn)) == 4
+    assert drawn[3] == drawn[4], "a person"
+    assert avatar_png(2, "A") not in drawn
+    assert max(map(len, drawn)) < 20_000
 
 
 def test_colours_differ_and_stay() -> None:
@@ -39,7 +48,7 @@ def test_colours_differ_and_stay() -> None:
 )
 def test_other_spellings_are_not_found(client: Client, db: None, code: str) -> None:
     assert letter_of(code) is None
-    assert client.get(f"/avatars/v{DRAWING}/1-{code}.svg").status_code == 404
+    assert client.get(f"/avatars/v{DRAWING}/1-{code}.png").status_code == 404
 
 
 def test_a_drawing_is_kept_for_a_year_and_costs_no_statement(client: Client, db: None) -> None:
@@ -50,7 +59,7 @@ def test_a_drawing_is_kept_for_a_year_and_costs_no_statement(client: Client, db:
         response = client.get(drawn_url("somebody", "Somebody"))
     assert not asked.captured_queries
     assert response["Cache-Control"] == "public, max-age=31536000, immutable"
-    assert response["Content-Type"] == "image/svg+xml"
+    assert response["Content-Type"] == "image/png"
     assert response["Content-Security-Policy"].startswith("default-src 'none'")
     assert "Vary" not in response
     assert not response.cookies
@@ -65,7 +74,7 @@ def test_apps_in_browsers_show_drawings_on_pages_of_other_sites(client: Client, 
 
 
 def test_a_colour_that_is_none(client: Client, db: None) -> None:
-    assert client.get(f"/avatars/v{DRAWING}/{len(TINTS)}-41.svg").status_code == 404
+    assert client.get(f"/avatars/v{DRAWING}/{len(TINTS)}-41.png").status_code == 404
     assert client.post(drawn_url("a", "a")).status_code == 405
 
 
@@ -77,7 +86,7 @@ def test_avatars_are_not_counted(client: Client, db: None, settings: Any) -> Non
 def test_pages_keep_the_place_of_an_avatar(client: Client, db: None) -> None:
     UserFactory.create(username="ann", display_name="ßnn")
     page = client.get("/@ann").content.decode()
-    assert f'src="{drawn_url("ann", "ßnn")}" width="96" height="96" alt="" loading="lazy"' in page
+    assert f'src="{drawn_url("ann", "ßnn")}" width="104" height="104" alt="" loading="lazy"' in page
 
 
 def test_pages_draw_one_letter_by_themselves(client: Client, db: None) -> None:

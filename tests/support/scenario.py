@@ -164,7 +164,7 @@ PAGES = [
     "/@user700/note",
     "/@user700/report",
     "/invite/nonesuch",
-    "/avatars/v1/1-41.svg",
+    "/avatars/v2/1-41.png",
     "/emoji?q=smi",
     "/api/schema",
     "/api/docs",
