@@ -184,3 +184,71 @@ def test_a_swipe_leads_on(home: Visitor, card: Callable[[str], Locator]) -> None
     for way, place in (([300, 100], 2), ([100, 300], 1), ([200, 190], 1)):
         home.page.evaluate(swipe, way)
         expect(box(home).get_by_text(f"{place} of 2")).to_be_visible()
+
+
+@pytest.fixture
+def fingers(visit: Visit, reader: Any, items: dict[str, Item], media_folder: Path) -> Visitor:
+    """A phone. What it is sent are touches, as of a screen, so that the browser's own gestures are in play."""
+    visitor = visit(viewport={"width": 390, "height": 844}, device_scale_factor=3, has_touch=True, is_mobile=True)
+    visitor.find_media(media_folder)
+    visitor.enter(reader)
+    visitor.goto("/")
+    visitor.page.locator(f"#item-{items['two'].pk} a[data-light]").first.tap()
+    expect(box(visitor)).to_be_visible()
+    expect(box(visitor).locator(".before")).to_have_count(0)
+    return visitor
+
+
+def touch(visitor: Visitor, *paths: list[tuple[int, int]]) -> None:
+    """A finger for each path."""
+    session = visitor.page.context.new_cdp_session(visitor.page)
+    for step, at in enumerate(zip(*paths, strict=True)):
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(at)]
+        session.send("Input.dispatchTouchEvent", {"type": "touchMove" if step else "touchStart", "touchPoints": points})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def straight(begin: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
+    """Ten steps."""
+    (left, top), (right, down) = begin, end
+    return [(left + (right - left) * step // 10, top + (down - top) * step // 10) for step in range(11)]
+
+
+def test_a_finger_swipes_down_to_close(fingers: Visitor) -> None:
+    touch(fingers, straight((200, 300), (205, 340)))
+    expect(box(fingers)).to_be_visible()
+    touch(fingers, straight((200, 300), (210, 560)))
+    expect(box(fingers)).to_be_hidden()
+
+
+def test_two_fingers_zoom(fingers: Visitor, items: dict[str, Item]) -> None:
+    near = box(fingers).get_by_role("button", name="Zoom")
+    touch(fingers, straight((190, 400), (60, 300)), straight((210, 420), (330, 520)))
+    expect(near).to_have_attribute("aria-pressed", "true")
+    expect(shown(fingers)).to_have_attribute("src", re.compile(rf"{items['two'].media[0]['name']}\.jpg$"))
+    touch(fingers, straight((60, 300), (190, 400)), straight((330, 520), (210, 420)))
+    expect(near).to_have_attribute("aria-pressed", "false")
+    expect(box(fingers).get_by_text("1 of 2")).to_be_visible()
+
+
+def test_two_taps_zoom(fingers: Visitor) -> None:
+    near = box(fingers).get_by_role("button", name="Zoom")
+    for pressed in ("true", "false"):
+        for _ in range(2):
+            touch(fingers, [(195, 420)])
+        expect(near).to_have_attribute("aria-pressed", pressed)
+
+
+def test_the_file_fits_the_screen_and_the_next_one_is_there_before_it_is_asked_for(
+    fingers: Visitor, items: dict[str, Item]
+) -> None:
+    first, second = (each["name"] for each in items["two"].media)
+    expect(shown(fingers)).to_have_attribute("src", re.compile(rf"{first}\.1280\.webp$"))
+    fingers.holds(f"performance.getEntriesByType('resource').some((one) => one.name.includes('{second}'))")
+    loaded = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/media/')).length"
+    before = fingers.page.evaluate(loaded)
+    touch(fingers, straight((300, 400), (80, 405)))
+    expect(box(fingers).get_by_text("2 of 2")).to_be_visible()
+    source = shown(fingers).get_attribute("src")
+    expect(shown(fingers)).to_have_js_property("complete", True)
+    assert fingers.page.evaluate(loaded) == before, f"{source} was there"

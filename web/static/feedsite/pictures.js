@@ -1,5 +1,5 @@
 // Pictures: a blurred one stands in the place of each until it is loaded, and a press opens it over the page, where
-// keys, swipes and the browser's way back lead on. Everything works without it.
+// keys, swipes, pinches and the browser's way back lead on. Everything works without it.
 "use strict";
 
 (() => {
@@ -95,6 +95,8 @@
 
   // --- The lightbox
   const SWIPE = 50; // pixels
+  const DOUBLE = 400; // milliseconds from one tap to the next
+  const PINCH = 1.15; // how much further fingers must be apart
   const box = document.getElementById("lightbox");
   const [stage, words] = [box.querySelector(".light-stage"), box.querySelector(".light-words")];
   const place = box.querySelector(".light-place");
@@ -103,20 +105,35 @@
   let links = [];
   let at = 0;
 
+  // The file for a picture's pixels on this screen. A still one for those who want less motion.
+  function fileOf(link) {
+    const { width, height, widths = "", moves } = link.dataset;
+    const shown = Math.min(1, stage.clientWidth / width, stage.clientHeight / height) * width * devicePixelRatio;
+    const isStill = moves !== undefined && matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (moves !== undefined && !isStill) return link.href;
+    const wide = widths.split(" ").filter(Boolean);
+    const found = wide.find((each) => each >= shown) ?? (isStill ? wide.at(-1) : undefined);
+    return found ? link.href.replace(/\.\w+$/, `.${found}.webp`) : link.href;
+  }
+
   function show(number) {
     at = (number + links.length) % links.length;
     const { width, height, words: said } = links[at].dataset;
     const picture = new Image(width, height);
     picture.alt = links[at].querySelector("img").alt;
     picture.decoding = "async";
-    picture.src = links[at].href;
+    picture.src = fileOf(links[at]);
     // The page's preview stands there until the picture is loaded whole.
     const small = links[at].querySelector("img");
     const before = new Image(width, height);
     before.alt = "";
     before.className = "before";
     before.src = small.currentSrc || small.src;
-    picture.addEventListener("load", () => before.remove(), { once: true });
+    picture.addEventListener("load", () => {
+      before.remove();
+      const next = links[(number + 1 + links.length) % links.length];
+      if (next) new Image().src = fileOf(next); // before it is asked for
+    }, { once: true });
     picture.addEventListener("error", () => picture.classList.add("gone"), { once: true });
     stage.replaceChildren(before, picture);
     zoom(false);
@@ -130,13 +147,15 @@
   function zoom(isNear = !box.classList.contains("near")) {
     box.classList.toggle("near", isNear);
     button("zoom").setAttribute("aria-pressed", String(isNear));
+    const picture = stage.lastElementChild;
+    if (isNear && links[at].dataset.moves === undefined && picture.src !== links[at].href) picture.src = links[at].href;
     if (isNear) stage.scrollTo((stage.scrollWidth - stage.clientWidth) / 2, (stage.scrollHeight - stage.clientHeight) / 2);
   }
 
   function open(link) {
     links = Array.from(link.closest(".pictures").querySelectorAll("a[data-light]"));
+    box.showModal(); // before, because the picture's file goes by the size of the stage
     show(links.indexOf(link));
-    box.showModal();
     history.pushState({ ...history.state, lightbox: true }, "");
   }
 
@@ -165,7 +184,10 @@
     else if (act === "zoom") zoom();
     else if (act === "close" || target === box || (target === stage && !box.classList.contains("near"))) box.close();
   });
-  stage.addEventListener("dblclick", ({ target }) => target.matches("img") && zoom());
+  let touched = -Infinity; // when a finger was lifted: not every browser makes a double click of two taps
+  stage.addEventListener("dblclick", ({ target, timeStamp }) => {
+    if (target.matches("img") && timeStamp - touched > DOUBLE) zoom();
+  });
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isFar = !box.classList.contains("near");
@@ -178,15 +200,47 @@
     event.preventDefault();
   });
 
+  // One finger swipes, two pinch. Near, one finger scrolls.
+  const fingers = new Map();
   let begin = null; // where one finger began
+  let apart = 0; // how far apart two fingers began
+  const distance = () => {
+    const [one, other] = Array.from(fingers.values());
+    return Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+  };
   stage.addEventListener("pointerdown", (event) => {
-    begin = event.isPrimary && event.pointerType !== "mouse" ? event : null;
+    if (event.pointerType === "mouse") return;
+    if (event.isPrimary) fingers.clear(); // one whose lifting was not heard
+    fingers.set(event.pointerId, event);
+    begin = fingers.size === 1 ? event : null;
+    if (fingers.size === 2) apart = distance();
   });
-  stage.addEventListener("pointercancel", () => (begin = null));
+  stage.addEventListener("pointermove", (event) => {
+    if (!fingers.has(event.pointerId)) return;
+    fingers.set(event.pointerId, event);
+    if (fingers.size !== 2 || !apart) return;
+    const by = distance() / apart;
+    if (by < PINCH && by > 1 / PINCH) return;
+    apart = 0; // once a pinch
+    zoom(by > 1);
+  });
+  const lift = (event) => fingers.delete(event.pointerId);
+  stage.addEventListener("pointercancel", (event) => {
+    lift(event);
+    begin = null;
+  });
+  let tapped = -Infinity;
   stage.addEventListener("pointerup", (event) => {
-    if (!begin || !event.isPrimary || box.classList.contains("near")) return;
+    if (lift(event)) touched = event.timeStamp;
+    if (!begin) return;
     const [right, down] = [event.clientX - begin.clientX, event.clientY - begin.clientY];
     begin = null;
+    if (Math.hypot(right, down) < 10 && event.target.matches("img")) {
+      const isSecond = event.timeStamp - tapped < DOUBLE;
+      tapped = isSecond ? -Infinity : event.timeStamp;
+      if (isSecond) zoom();
+    }
+    if (box.classList.contains("near")) return;
     if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(at - onward * Math.sign(right));
     else if (Math.abs(down) > 2 * SWIPE && Math.abs(down) > 2 * Math.abs(right)) box.close();
   });
