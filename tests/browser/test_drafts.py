@@ -269,6 +269,28 @@ def test_a_draft_keeps_everything(visitor: Visitor) -> None:
     expect(visitor.page.locator(f"{COMPOSER} .polled")).not_to_have_attribute("open", "")
 
 
+def test_a_draft_keeps_its_language(visitor: Visitor, reader: User) -> None:
+    """The default may change before it is published. The next post has the new one."""
+    for language in ("de", "fr"):
+        User.objects.filter(pk=reader.pk).update(post_language=language)
+        visitor.goto("/items/new")
+        visitor.page.get_by_label("What's new?").press_sequentially(f"from {language}")
+        choose(visitor, "drafts")
+        visitor.page.get_by_role("button", name="Save draft").click()
+    User.objects.filter(pk=reader.pk).update(post_language="")
+    visitor.goto("/items/new")
+    for name in ("from de", "from fr"):
+        choose(visitor, "drafts")
+        visitor.page.locator(".drafts li bdi").get_by_text(name).click()
+        expect(visitor.page.get_by_label("What's new?")).to_have_value(name)
+        visitor.go(visitor.page.get_by_role("button", name="Publish"))
+        visitor.goto("/items/new")
+    visitor.page.get_by_label("What's new?").fill("from none")
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    found = dict(Item.objects.values_list("content__text", "content__language"))
+    assert found == {"from de": "de", "from fr": "fr", "from none": None}
+
+
 def test_a_poll_is_kept_while_its_fields_do_not_come(visitor: Visitor, tolerated: Any) -> None:
     tolerated(*UNREACHABLE)
     visitor.goto("/")

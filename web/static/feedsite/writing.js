@@ -3,6 +3,7 @@
 "use strict";
 
 const BESIDE = ["page", "open", "at", "media"]; // in a draft beside its fields
+const HIDDEN = ["key", "language"]; // hidden fields in a draft: a form leaves them as they are when it is reset
 const awaited = new WeakMap(); // a composer: what its draft has for fields that are about to come
 
 function composers() {
@@ -19,7 +20,7 @@ function isEditor(form) {
 
 // The names of what its writer sets. The rest says where a post goes.
 function fieldsOf(form) {
-  const fields = Array.from(form.elements).filter(({ name, type }) => name && type !== "file" && (type !== "hidden" || name === "key"));
+  const fields = Array.from(form.elements).filter(({ name, type }) => name && type !== "file" && (type !== "hidden" || HIDDEN.includes(name)));
   return [...new Set(fields.filter((field) => !field.closest("ol.media, .files")).map(({ name }) => name))];
 }
 
@@ -34,7 +35,7 @@ function fill(field, value) {
 }
 
 function fillComposer(form, draft) {
-  if (form.elements.key) form.dataset.key ||= form.elements.key.value; // of its own, under which nothing is published
+  for (const name of HIDDEN) if (form.elements[name]) form.dataset[name] ??= form.elements[name].value; // of its own
   const values = Object.entries(draft).filter(([name, value]) => !BESIDE.includes(name) && ["string", "boolean"].includes(typeof value));
   const rest = values.filter(([name, value]) => (form.elements[name] ? !fill(form.elements[name], value) : value));
   const poll = form.querySelector("details.polled[hx-get]");
@@ -71,13 +72,13 @@ function openAtHome(form, ...more) {
 function renewComposer(form) {
   const draft = readDraft(form.dataset.draft);
   form.reset();
+  for (const name of HIDDEN) if (name in form.dataset) form.elements[name].value = form.dataset[name];
   awaited.delete(form);
   if (draft) {
     openAtHome(form);
     fillComposer(form, draft);
     return;
   }
-  if (form.dataset.key) form.elements.key.value = form.dataset.key; // a form leaves hidden fields as they are
   putPictures(form, isEditor(form) ? JSON.parse(form.dataset.pictures) : []);
   count(form.elements.text);
   nameSending(form);
