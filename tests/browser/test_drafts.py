@@ -362,6 +362,14 @@ def test_drafts_are_listed_taken_up_and_deleted(visitor: Visitor, author: User) 
     expect(visitor.page.get_by_label("Your reply")).to_have_value("half an answer")
 
 
+def test_the_list_says_where_a_long_draft_goes_on(visitor: Visitor) -> None:
+    visitor.goto("/items/new")
+    visitor.page.get_by_label("What's new?").fill("绿" * 81)
+    choose(visitor, "drafts")
+    visitor.page.get_by_role("button", name="Save draft").click()
+    expect(lines(visitor)).to_have_text("绿" * 80 + "…")
+
+
 def test_posts_from_the_list_are_published_once_each(visitor: Visitor) -> None:
     visitor.goto("/")
     box = visitor.page.get_by_label("What's new?")

@@ -11,7 +11,8 @@
     const draft = readDraft(place);
     const entry = list.querySelector("template").content.firstElementChild.cloneNode(true);
     const written = [draft.text, draft.title, draft.option_1, draft.warning].find((text) => text?.trim());
-    const words = Array.from((written || list.dataset.wordless).trim()).slice(0, BEGINNING).join("");
+    const letters = Array.from((written || list.dataset.wordless).trim());
+    const words = letters.slice(0, BEGINNING).join("") + (letters.length > BEGINNING ? "…" : "");
     const time = new Date(draft.at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
     entry.dataset.place = place;
     entry.querySelector("bdi").textContent = words;
