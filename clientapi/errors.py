@@ -192,6 +192,7 @@ class OpenView(ClientView):
 class MissingView(OpenView):
     """Answers 404 for unknown addresses, and for Mastodon's that the site lacks."""
 
+    is_of_unknown_addresses = True
     body_bytes = 0
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -17,6 +17,7 @@ from django.core.cache import caches
 from django.template import TemplateDoesNotExist, engines
 from django.urls import get_resolver
 from django.utils import formats, translation
+from PIL import Image
 
 from accounts import lookalikes
 from feedsite.celery import app
@@ -29,8 +30,6 @@ from web import icons, times
 ADMIN = ("admin", "drf_spectacular")
 """Apps of pages with templates in Django's own language."""
 OF_PAGES = (
-    "PIL.JpegImagePlugin",
-    "PIL.PngImagePlugin",
     "PIL.WebPImagePlugin",
     "accounts.signing_in.webauthn",
     "django.contrib.messages.storage.fallback",
@@ -52,6 +51,7 @@ def load_pages() -> None:
     load_clients()
     for name in OF_PAGES:
         import_module(name)
+    Image.preinit()  # its usual plug-ins
     get_default_password_validators()
     load_lazy(staticfiles_storage, "manifest_hash")
     icons.card_symbols()

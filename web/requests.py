@@ -86,7 +86,7 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 def route_of(request: HttpRequest) -> str:
     """The pattern of the request's address, without names or ids."""
     match = getattr(request, "resolver_match", None)
-    if match is None:
+    if match is None or getattr(getattr(match.func, "cls", None), "is_of_unknown_addresses", False):
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
     route: str = match.route
     if route.startswith(settings.ADMIN_PATH):

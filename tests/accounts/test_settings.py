@@ -13,7 +13,6 @@ from rest_framework.test import APIClient
 
 from accounts import actions, export
 from accounts.about import site
-from accounts.avatars import small_avatar_url
 from accounts.models import User
 from accounts.proofs import LoginEndedError
 from items import actions as items
@@ -556,7 +555,7 @@ def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     ann.refresh_from_db()
     assert ann.display_name == "Ann"
     page = client.get("/@ann").content.decode()
-    assert small_avatar_url(ann.avatar_url) in page
+    assert ann.avatar_url.removesuffix(".jpg") in page
     assert f'class="banner" src="{ann.banner_url}"' in page
     refused = client.post("/settings", own | {"avatar": upload(b"no picture")})
     assert refused.status_code == 422
@@ -597,5 +596,4 @@ def test_the_form_of_oneself_is_one_act(client: Client, media_folder: Path) -> N
     ann.refresh_from_db()
     assert (ann.display_name, ann.banner) == ("Anna", None)
     assert ann.avatar != before[1]
-    assert MediaFile.objects.count() == 1
-    assert len(files_of(media_folder)) == 2
+    assert len(files_of(media_folder)) == len(MediaFile.objects.get().files)

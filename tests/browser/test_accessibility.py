@@ -496,7 +496,7 @@ WITHOUT = {
     "language": "leads back",
     "drawn-avatar": "a picture",
     "staff-file": "a picture",
-    "oauth-authorize-slash": "the same page as oauth-authorize",
+    "favicon": "a picture",
     "oauth-token": "a token",
     "oauth-revoke": "an empty answer",
     "oauth-metadata": "JSON",

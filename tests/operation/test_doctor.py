@@ -425,7 +425,7 @@ def test_the_command_tells_people_and_programs(monkeypatch: pytest.MonkeyPatch) 
         call_command("doctor", "--json", "--stream", "http://127.0.0.1:1", stdout=written)
     assert exit_of_people.value.code == 1
     assert DatabaseWrapper.seconds == math.inf, "the patience of the command alone"
-    assert "  error  workers: none answers\n         → Start `manage.py up`" in told.getvalue()
+    assert "  error  workers: none answers\n         → Restart the workers" in told.getvalue()
     *_, last = told.getvalue().splitlines()
     assert re.fullmatch(r"\d\d checks, \d+ errors, \d+ warnings\.", last)
     assert "     ok  " not in told.getvalue(), "what is well is counted"

@@ -151,12 +151,15 @@ def test_a_replay_that_waits_is_a_delivery_that_waits() -> None:
 
 
 def test_every_question_about_rows_that_wait_says_since_when() -> None:
-    """The others have gauges of their own, or rows without a time that are folded every few seconds."""
+    """The others have gauges of their own, or rows without a time that are folded every few seconds, or have
+    waited since long before.
+    """
     gauges.oldest_waits()
     others = {
         "accounts.follow_timeline",
         "items.fold_counts",
         "live.run",
+        "media.make_sizes",
         "relations.fold_follower_counts",
         "timeline.sweep",
     }

@@ -57,7 +57,7 @@ def test_only_those_who_bring_little_and_got_nothing_are_closed(pairs: list[Pair
     slow, steady, answered = pairs
     with watch.watched():
         for seconds in (0, 4, 8, 12):
-            watch.look(START + seconds)
+            watch.close_slow(START + seconds)
             if seconds == 12:
                 break
             for pair, size in ((slow, 1), (steady, 400)):
@@ -73,18 +73,18 @@ def test_who_waits_for_the_site_is_not_closed(pairs: list[Pair], watch: SlowSend
     """Its bytes arrived, but nobody has read them."""
     brought(pairs[0], 1)
     with watch.watched():
-        watch.look(START)
-        watch.look(START + 60)
+        watch.close_slow(START)
+        watch.close_slow(START + 60)
     assert [is_closed(pair) for pair in pairs] == [False, True, True]
 
 
 def test_while_no_read_is_late_nobody_is_closed(pairs: list[Pair], watch: SlowSenders) -> None:
-    watch.look(START)
-    watch.look(START + 60)
+    watch.close_slow(START)
+    watch.close_slow(START + 60)
     with watch.watched():
-        watch.look(START)
-        watch.look(START + 9)
-    watch.look(START + 60)
+        watch.close_slow(START)
+        watch.close_slow(START + 9)
+    watch.close_slow(START + 60)
     assert not any(is_closed(pair) for pair in pairs)
 
 
@@ -95,8 +95,8 @@ def test_other_connections_of_the_process_are_left_alone(pairs: list[Pair], watc
         port = server.getsockname()[1]
         theirs, _ = server.accept()
         server.close()
-        watch.look(START)
-        watch.look(START + 60)
+        watch.close_slow(START)
+        watch.close_slow(START + 60)
         own.settimeout(0.1)
         with own, theirs, pytest.raises(TimeoutError):
             own.recv(1)

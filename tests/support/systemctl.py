@@ -59,6 +59,10 @@ class Unit:
         found = map(int, self.file.read_text().split()) if self.file.exists() else ()
         return [pid for pid in found if Path(f"/proc/{pid}/cmdline").exists() and is_no_zombie(pid)]
 
+    def is_active(self) -> bool:
+        """A target is active once it was started."""
+        return bool(self.pids()) if self.name.endswith(".service") else self.file.exists()
+
     # --- Verbs -------------------------------------------------------------------------------------------
     def start(self) -> None:
         if self.file.exists() and (self.pids() or self.one("Type") in ("oneshot", "forking")):
@@ -95,7 +99,8 @@ class Unit:
             sys.exit(f"systemctl: {self.name} failed: {command}\n{self.log()}")
 
     def log(self) -> str:
-        return (LOG / f"{self.name}.log").read_text()[-3_000:]
+        file = LOG / f"{self.name}.log"
+        return file.read_text()[-3_000:] if file.exists() else ""
 
     def script(self) -> str:
         """Shell lines that set up the unit and exec the command."""
@@ -182,7 +187,7 @@ def main(verb: str, *words: str) -> None:
             unit.reload()
         if verb == "show":
             print(next(iter(unit.pids()), 0))
-        if verb == "is-active" and not unit.pids():
+        if verb == "is-active" and not unit.is_active():
             sys.exit(f"{unit.name} does not run:\n{unit.log()}")
 
 

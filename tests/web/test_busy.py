@@ -34,7 +34,7 @@ def answer(path: str, **environ: str) -> tuple[str, dict[str, str], bytes]:
     ("path", "shape"),
     [
         ("/api/v1/timeline/home?last_id=1", {"detail": DETAIL}),
-        ("/api/v1/no-such", {"detail": DETAIL}),
+        ("/api/v1/no-such", {"error": DETAIL}),
         ("/api/v1/timelines/home", {"error": DETAIL}),
         ("/oauth/token", {"error": DETAIL}),
     ],
