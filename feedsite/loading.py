@@ -17,7 +17,6 @@ from django.core.cache import caches
 from django.template import TemplateDoesNotExist, engines
 from django.urls import get_resolver
 from django.utils import formats, translation
-from PIL import Image
 
 from accounts import lookalikes
 from feedsite.celery import app
@@ -51,7 +50,7 @@ def load_pages() -> None:
     load_clients()
     for name in OF_PAGES:
         import_module(name)
-    Image.preinit()  # its usual plug-ins
+    import_module("PIL.Image").preinit()  # its usual plug-ins; workers do without
     get_default_password_validators()
     load_lazy(staticfiles_storage, "manifest_hash")
     icons.card_symbols()
