@@ -35,7 +35,7 @@ def sweep_deletions() -> None:
     work="counts of suspended accounts",
 )
 def sweep_recounts() -> None:
-    """Periodic: continue recounts of hidden and shown users."""
+    """Periodic: continue recounts of users who were hidden or shown."""
     recounting.sweep()
 
 

@@ -80,7 +80,7 @@ class Params:
         return text if name in self else None
 
     def refuse_unread(self) -> None:
-        """Raise InvalidError for unread lists and objects that may be pictures or a poll by another name."""
+        """Raise InvalidError for lists and objects under unknown names: they may be pictures or a poll."""
         for name, value in self._fields.items():
             if (
                 LOSABLE.search(name)

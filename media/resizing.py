@@ -29,7 +29,7 @@ WAITING = "SELECT created_at FROM media_mediafile WHERE lacks_sizes AND kind = '
 
 
 def make_sizes() -> int:
-    """Make sizes for `MEDIA_SIZES_SECONDS`. Returns of how many pictures."""
+    """Make sizes for `MEDIA_SIZES_SECONDS`. Returns the number of pictures made."""
     until, made, is_stopped = time.monotonic() + settings.MEDIA_SIZES_SECONDS, 0, False
     while not is_stopped and time.monotonic() < until:
         done = []

@@ -49,7 +49,7 @@ def is_code(text: str) -> bool:
 
 
 def written_languages() -> list[tuple[str, str]]:
-    """The languages to choose from for posts: tag and own name."""
+    """The languages that a post can be in, as pairs of tag and own name."""
     known = {code: about["name_local"] for code, about in LANG_INFO.items() if "name_local" in about}
     return sorted(
         ((tag_of(code), name.capitalize()) for code, name in known.items()), key=lambda one: one[1].casefold()

@@ -62,6 +62,13 @@ def _requests(found: list[Conversation], reader: User) -> list[NotificationReque
     ]
 
 
+def _waiting(reader: User, request_id: int) -> Conversation:
+    """The request with this id. Raises NotFound and MissingError."""
+    if conversations.request_of(request_id, reader) != request_id:
+        raise exceptions.NotFound
+    return conversations.conversation_of(reader, request_id)
+
+
 def _summary(reader: User) -> dict[str, int]:
     found = conversations.conversations_page(reader, requests=True, limit=COUNTED).items
     counts = conversations.message_counts([int(one.id) for one in found], reader)
@@ -134,11 +141,7 @@ class RequestView(ClientView):
     def get(self, request: Request, request_id: int) -> HttpResponse:
         """Return the request."""
         reader = caller_of(request)
-        is_waiting = conversations.request_of(request_id, reader) == request_id
-        found = conversations.conversation_of(reader, request_id) if is_waiting else None
-        if found is None:
-            raise exceptions.NotFound
-        return FeedResponse(_requests([found], reader)[0])
+        return FeedResponse(_requests([_waiting(reader, request_id)], reader)[0])
 
 
 class DecideView(ClientView):
@@ -154,10 +157,8 @@ class DecideView(ClientView):
         if request_id is None and "id" not in params:
             raise InvalidError("Validation failed: id must be sent")
         asked = [request_id] if request_id is not None else params.ids("id", most=MOST_PEOPLE)
-        if any(conversations.request_of(one, reader) != one for one in asked):
-            raise exceptions.NotFound
-        for one in asked:
-            type(self).decide(reader=reader, conversation_id=one)
+        for found in [_waiting(reader, one) for one in asked]:
+            type(self).decide(reader=reader, conversation_id=int(found.id))
         return FeedResponse({})
 
 

@@ -154,7 +154,7 @@ class Shows:
     """Makes something for the route to show."""
     public_only: bool = False
     as_strangers: bool = False
-    """Every reader sees what strangers see, also those who block or are blocked."""
+    """Every reader sees what strangers see. Blocks change nothing."""
     body: dict[str, Any] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Private notes about people: in apps and on the page of the profile, for their owner alone."""
+"""Notes about people, in apps and on profiles. Only their owners see them."""
 
 from functools import partial
 

@@ -81,6 +81,8 @@ def test_nobody_decides_for_another(caller: Caller) -> None:
     relations.block(blocker=bob, blocked=User.objects.get(username="ann"))
     assert caller.get(REQUESTS) == []
     assert caller.get("v2/notifications/policy")["summary"]["pending_requests_count"] == 0
+    caller.get(f"{REQUESTS}/{item.pk}", status=404)
+    caller.post(f"{REQUESTS}/{item.pk}/accept", status=404)
 
 
 def test_the_policy_is_the_sites_own_rule(caller: Caller, ann: User) -> None:
