@@ -19,7 +19,7 @@ from accounts.about.site import Site
 from accounts.about.words import theme_of
 from web.languages import tag_of
 
-FRAME = ("site.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
+FRAME = ("pages.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
 """Static files that the worker keeps: those of every page."""
 
 
