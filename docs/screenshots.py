@@ -111,7 +111,12 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/notifications")
     elif what == "discover":
         page.goto(f"{site}/discover")
-        seen = page.locator(PICTURED).first  # below people and hashtags
+        seen = page.locator(PICTURED).first  # below people and hashtags, perhaps on a later page
+        for _ in range(6):
+            if seen.count():
+                break
+            page.mouse.wheel(0, 20_000)
+            page.wait_for_timeout(700)
         seen.evaluate("(article) => scrollBy(0, article.getBoundingClientRect().top - 60)")
     elif what == "live":
         page.goto(f"{site}/live")
