@@ -3,18 +3,25 @@
     python docs/screenshots.py http://127.0.0.1:8000 USERNAME PASSWORD
 
 Needs the development environment and Chromium (Debian: `chromium`, and `fonts-wqy-microhei` for Chinese). The site
-should hold the demo community of the first `python3 manage.py up`, with USERNAME in it. Writes docs/images/*.png.
+should hold the demo community of the first `python3 manage.py up`, with USERNAME in it. Writes WebP files to
+docs/images, or to the folder `--to`.
 """
 
 import argparse
+import io
 import shutil
 import time
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent / "images"
-SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390, "height": 844}, 2)}
+SHAPES = {"wide": {"width": 1280, "height": 860}, "narrow": {"width": 390, "height": 844}}
+SCALE = 2
+"""Pixels of a CSS pixel: sharp on dense screens."""
+QUALITIES = (90, 85, 80, 70, 60)
+MOST_BYTES = 300_000
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 NEIGHBOUR = "tomas"
 """A demo member with a banner and pictures."""
@@ -44,11 +51,12 @@ def main() -> None:
     parser.add_argument("username")
     parser.add_argument("password")
     parser.add_argument("names", nargs="*", help="the pictures to take; all without any")
+    parser.add_argument("--to", type=Path, default=IMAGES, help="the folder of the pictures")
     asked = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
         parser.exit(1, "screenshots: Chromium is not installed (Debian's package chromium)\n")
-    IMAGES.mkdir(exist_ok=True)
+    asked.to.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for name, shape, colours, language, what in PICTURES:
@@ -57,19 +65,27 @@ def main() -> None:
             page = enter(browser, asked, shape, colours, language)
             lead(page, asked.site.rstrip("/"), what)
             settle(page)
-            page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
+            write(page.screenshot(animations="disabled"), asked.to / f"{name}.webp")
             page.context.close()
         browser.close()
 
 
+def write(shot: bytes, path: Path) -> None:
+    """Write a picture in the best quality that has at most `MOST_BYTES`."""
+    with Image.open(io.BytesIO(shot)) as image:
+        for quality in QUALITIES:
+            image.convert("RGB").save(path, "WEBP", quality=quality, method=6)
+            if path.stat().st_size <= MOST_BYTES:
+                return
+
+
 def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str, language: str) -> Page:
     """Log in. Fields are found by name, in any language."""
-    viewport, scale = SHAPES[shape]
     context = browser.new_context(
-        viewport=viewport,  # type: ignore[arg-type]
+        viewport=SHAPES[shape],  # type: ignore[arg-type]
         color_scheme=colours,  # type: ignore[arg-type]
         locale=language,
-        device_scale_factor=scale,
+        device_scale_factor=SCALE,
     )
     page = context.new_page()
     site = asked.site.rstrip("/")
@@ -95,7 +111,12 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/notifications")
     elif what == "discover":
         page.goto(f"{site}/discover")
-        seen = page.locator(PICTURED).first  # below people and hashtags
+        seen = page.locator(PICTURED).first  # below people and hashtags, perhaps on a later page
+        for _ in range(6):
+            if seen.count():
+                break
+            page.mouse.wheel(0, 20_000)
+            page.wait_for_timeout(700)
         seen.evaluate("(article) => scrollBy(0, article.getBoundingClientRect().top - 60)")
     elif what == "live":
         page.goto(f"{site}/live")

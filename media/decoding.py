@@ -86,7 +86,8 @@ def decode(job: dict[str, Any]) -> dict[str, Any]:
         check_size(image, job["pixels"])
         moves = image.format in MOVING and not job["is_still"] and is_moving(image)
         if job.get("is_stored"):
-            return {"widths": write_sizes(drop_unused_alpha(to_resizable_mode(image)), job), "is_moving": moves}
+            made = write_sizes(drop_unused_alpha(to_resizable_mode(image)), job)
+            return {"widths": list(made), "is_moving": moves}
         if moves:
             return write_animation(image, job)
         return write_still(image, job)
@@ -122,12 +123,14 @@ def write_still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     whole = to_plain_rgb(resize_to(to_resizable_mode(image), size), image.info.get("icc_profile"))
     if turn is not None:
         whole = whole.transpose(turn)
-    compared = difference_hash(hash_thumbnail(shrink_to(whole, job["small"])))  # before the cut
+    uncut = whole
     if job["is_square"]:
         whole = squared(whole, job["longest"])
-    small = shrink_to(whole, job["small"])
     extension = save(whole, job["target"], QUALITY)
-    return facts(whole, extension, job) | write_preview(small, job) | sizes(whole, job) | {"phash": compared}
+    found = facts(whole, extension, job) | smaller_files(whole, job)
+    if job["is_square"]:
+        found["phash"] = difference_hash(hash_thumbnail(shrink_to(uncut, job["small"])))
+    return found
 
 
 def write_animation(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
@@ -163,16 +166,20 @@ def write_animation(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         xmp=b"",
         icc_profile=b"",
     )
-    still = drop_unused_alpha(first)
-    return (
-        facts(first, "webp", job) | write_preview(shrink_to(still, job["small"]), job) | sizes(still, job, moves=True)
-    )
+    return facts(first, "webp", job) | smaller_files(drop_unused_alpha(first), job) | {"is_moving": True}
 
 
 def loop_count(image: Image.Image) -> int:
     """How often an animation plays. 0: forever."""
     said: Any = image.info.get("loop", 0)
     return said if isinstance(said, int) and 0 <= said < 65536 else 0
+
+
+def smaller_files(whole: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+    """Write the sizes and the preview, from the least size that is larger. Returns their facts."""
+    made = write_sizes(whole, job)
+    larger = next((each for each in made.values() if max(each.size) >= job["small"]), whole)
+    return write_preview(shrink_to(larger, job["small"]), job) | {"widths": list(made), "is_moving": False}
 
 
 def write_preview(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
@@ -189,22 +196,20 @@ def write_preview(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sizes(whole: Image.Image, job: dict[str, Any], *, moves: bool = False) -> dict[str, Any]:
-    """Write the sizes. Returns their facts."""
-    return {"widths": write_sizes(whole, job), "is_moving": moves}
-
-
-def write_sizes(image: Image.Image, job: dict[str, Any]) -> list[int]:
-    """Write a WebP of each narrower width, of a square picture of each, so that its address alone names them.
+def write_sizes(image: Image.Image, job: dict[str, Any]) -> dict[int, Image.Image]:
+    """Write a WebP of each narrower width, of a square picture of each, so that its address alone names them. Returns
+    the pictures, the narrowest first.
 
     Each is made from the next larger one. Method 0 takes a third of the time for 3 % more bytes.
     """
     widths = [width for width in job["widths"] if job["is_square"] or width < image.width]
+    made: dict[int, Image.Image] = {}
     for width in reversed(widths):
         size = min(width, image.width), max(1, round(image.height * min(width, image.width) / image.width))
         image = image if image.size == size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
         save_webp(image, f"{job['target']}{width}.", SIZE_QUALITY, method=0)
-    return widths
+        made[width] = image
+    return dict(reversed(made.items()))
 
 
 def hash_thumbnail(small: Image.Image) -> Image.Image:

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 BATCH = 20
 """Most pictures whose facts are written at once."""
 FACE = PictureLimits(widths=FACE_WIDTHS, is_square=True)
+MOST_COUNTED = 100_000
+"""Pictures that `count_lacking` counts at most."""
 WAITING = "SELECT created_at FROM media_mediafile WHERE lacks_sizes AND kind = 'image' AND use <> ''"
 
 
@@ -49,6 +51,11 @@ def make_sizes() -> int:
 def lacking_sizes() -> QuerySet[MediaFile]:
     """Pictures without sizes. What nothing uses is swept instead."""
     return MediaFile.objects.filter(lacks_sizes=True, kind=MediaKind.IMAGE).exclude(use=Use.NONE)
+
+
+def count_lacking() -> int:
+    """The number of pictures without sizes, at most `MOST_COUNTED`."""
+    return lacking_sizes()[:MOST_COUNTED].count()
 
 
 def _make(row: MediaFile) -> bool:

@@ -16,6 +16,7 @@ from kombu.exceptions import ChannelError
 from accounts.about import actions as about
 from accounts.mail.sending import unsent
 from accounts.models import Level
+from media import resizing
 from operation.doctor.outside import certificate_ends
 from operation.doctor.redis_servers import primaries
 from operation.locks import holders
@@ -112,12 +113,15 @@ def last_observed() -> datetime | None:
 
 
 def set_user_gauges() -> None:
-    """Set the gauges of users per level and of letters given up. Scans the whole table of users, so it runs rarely."""
+    """Set the gauges of users per level, letters given up and pictures without sizes. Scans the whole table of users,
+    so it runs rarely.
+    """
     rows = replica.read_from_replica(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
     metrics.letters_failed.set(unsent().count())
+    metrics.pictures_unsized.set(resizing.count_lacking())
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
     ((items,),) = fetch(ITEMS)
     users = sum(users for users, _ in found.values())

@@ -192,6 +192,7 @@ queue_length = _latest_gauge("feedsite_queue_length", "Messages that wait for a 
 users = _latest_gauge("feedsite_users", "Users by level.", "level")
 big_vs = _latest_gauge("feedsite_big_vs", "Users whose items are pulled by most followers.")
 letters_failed = _latest_gauge("feedsite_letters_failed", "Letters that failed, or of the last day expired unsent.")
+pictures_unsized = _latest_gauge("feedsite_pictures_unsized", "Old pictures without sizes, at most 100,000.")
 lock_age = _latest_gauge(
     "feedsite_lock_seconds", "Age of the oldest transaction of PostgreSQL for whose locks others wait. 0: nobody waits."
 )

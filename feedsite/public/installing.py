@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 
 from accounts.about.logo import icon_url
 from accounts.about.site import Site
-from accounts.about.words import theme_of
+from accounts.about.words import favicon_of, theme_of
 from web.languages import tag_of
 
-FRAME = ("site.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
+FRAME = ("pages.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
 """Static files that the worker keeps: those of every page."""
 
 
@@ -62,6 +62,8 @@ def worker_of(site: Site) -> str:
     It has the files to keep and a version. So another file or offline page gives another script, and browsers take it.
     """
     files = [static(f"feedsite/{name}") for name in FRAME]
+    if site.logo:
+        files.append(favicon_of(site))  # the offline page's logo
     if sheet := theme_of(site):
         files.append(sheet)
     text = script()

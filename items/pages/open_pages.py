@@ -155,7 +155,7 @@ def _digest(request: HttpRequest) -> str:
         timezone.get_current_timezone_name(),
         theme(request)["theme"],
         announcing.undismissed_news(request, current().news),
-        static("feedsite/site.css"),  # changes with each version of the static files
+        static("feedsite/pages.css"),  # changes with each version of the static files
     )
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
 

@@ -62,6 +62,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("beat", lambda: work.beat(now)),
         ("work", work.waiting_work),
         ("mail", work.letters),
+        ("sizes of pictures", work.picture_sizes),
         ("deliveries", lambda: work.deliveries(now)),
         ("plays", lambda: work.merges_of_plays(now)),
         ("policy", feeds.pushes),

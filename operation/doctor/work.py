@@ -3,9 +3,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from celery import current_app
+from django.conf import settings
 
 from accounts.mail.models import Letter, LetterState
 from accounts.mail.sending import unsent
+from media import resizing
 from operation.doctor.findings import WAIT_SECONDS, Findings, clock, make_finding
 from operation.gauges import BACKLOG, last_observed, oldest_waits, queue_lengths
 from seen.models import MergeRun
@@ -129,6 +131,17 @@ def letters() -> Findings:
         todo="Admin → Letters shows the mail server's answer. Fix the cause, then retry them there: "
         "docs/runbook.md, Mail does not go out.",
     )
+
+
+def picture_sizes() -> Findings:
+    """Say how many old pictures have no sizes yet, if any. The newest get theirs first."""
+    newest = resizing.lacking_sizes().order_by("-pk").first()
+    if newest is not None:
+        left = resizing.count_lacking()
+        more = " or more" if left == resizing.MOST_COUNTED else ""
+        paused = "" if settings.MEDIA_SIZES_SECONDS else "; paused by FEEDSITE_MEDIA_SIZES_SECONDS=0"
+        text = f"{left:,}{more} pictures are without, the newest from {newest.created_at:%Y-%m-%d}{paused}"
+        yield make_finding("sizes of pictures", text)
 
 
 def deliveries(now: datetime) -> Findings:

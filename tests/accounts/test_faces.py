@@ -62,7 +62,7 @@ def test_a_banner(client: APIClient) -> None:
     assert client.get(drawn)["Content-Type"] == "image/png"
     assert client.get(drawn.replace("banner-", "banner-9")).status_code == 404
     url = put(client, "banner", upload(jpeg(3000, 1000))).json()["banner_url"]
-    assert sizes(url) == [(1500, 500), (640, 213)]
+    assert sizes(url) == [(1500, 500), (640, 214)]
     assert client.get(f"{API}/users/ann").json()["banner_url"] == url
 
 

@@ -161,7 +161,6 @@ def test_the_way_back_closes_the_lightbox(home: Visitor, card: Callable[[str], L
     address = home.page.url
     card("one").locator("a[data-light]").click()
     expect(box(home)).to_be_visible()
-    expect(box(home).get_by_text("A red field")).to_be_visible()
     expect(box(home).get_by_role("button", name="Next picture")).to_be_hidden()
     home.page.evaluate("history.back()")
     expect(box(home)).to_be_hidden()
@@ -221,22 +220,75 @@ def test_a_finger_swipes_down_to_close(fingers: Visitor) -> None:
     expect(box(fingers)).to_be_hidden()
 
 
+def drawn(visitor: Visitor) -> dict[str, float]:
+    """Where the picture is, once it stands still."""
+    shown(visitor).evaluate("(one) => Promise.all(one.getAnimations().map((each) => each.finished))")
+    found = shown(visitor).bounding_box()
+    assert found is not None
+    return dict(found)
+
+
 def test_two_fingers_zoom(fingers: Visitor, items: dict[str, Item]) -> None:
-    near = box(fingers).get_by_role("button", name="Zoom")
-    touch(fingers, straight((190, 400), (60, 300)), straight((210, 420), (330, 520)))
+    """The picture follows the fingers, and stays where they leave it."""
+    near, before = box(fingers).get_by_role("button", name="Zoom"), drawn(fingers)
+    touch(fingers, straight((170, 400), (120, 400)), straight((220, 400), (270, 400)))
+    after = drawn(fingers)
+    assert after["width"] == pytest.approx(3 * before["width"], rel=0.02)
+    assert after["x"] - 195 == pytest.approx(3 * (before["x"] - 195), abs=8), "what is under the fingers stays there"
     expect(near).to_have_attribute("aria-pressed", "true")
     expect(shown(fingers)).to_have_attribute("src", re.compile(rf"{items['two'].media[0]['name']}\.jpg$"))
-    touch(fingers, straight((60, 300), (190, 400)), straight((330, 520), (210, 420)))
+    touch(fingers, straight((200, 400), (260, 430)))
+    assert drawn(fingers)["x"] == pytest.approx(after["x"] + 60, abs=2), "one finger moves it"
+    touch(fingers, straight((100, 400), (900, 400)))
+    assert drawn(fingers)["x"] == pytest.approx(0, abs=1), "not out of sight"
+    expect(box(fingers).get_by_text("1 of 2")).to_be_visible()
+    touch(fingers, straight((120, 400), (190, 400)), straight((270, 400), (200, 400)))
+    assert drawn(fingers) == before
     expect(near).to_have_attribute("aria-pressed", "false")
     expect(box(fingers).get_by_text("1 of 2")).to_be_visible()
 
 
-def test_two_taps_zoom(fingers: Visitor) -> None:
-    near = box(fingers).get_by_role("button", name="Zoom")
+def test_two_taps_zoom_to_their_point(fingers: Visitor) -> None:
+    near, before = box(fingers).get_by_role("button", name="Zoom"), drawn(fingers)
     for pressed in ("true", "false"):
         for _ in range(2):
-            touch(fingers, [(195, 420)])
+            touch(fingers, [(290, 420)])
         expect(near).to_have_attribute("aria-pressed", pressed)
+        if pressed == "true":
+            scale = drawn(fingers)["width"] / before["width"]
+            assert scale >= 2
+            assert drawn(fingers)["x"] - 290 == pytest.approx(scale * (before["x"] - 290), abs=2)
+    assert drawn(fingers) == before
+
+
+def test_keys_move_a_near_picture(home: Visitor, card: Callable[[str], Locator]) -> None:
+    home.page.emulate_media(reduced_motion="reduce")
+    card("two").locator("a[data-light]").first.click()
+    expect(box(home).locator(".before")).to_have_count(0)
+    for _ in range(3):
+        home.page.keyboard.press("+")
+    before = drawn(home)
+    assert shown(home).evaluate("(one) => one.getAnimations().length") == 0, "the reader wants less motion"
+    home.page.keyboard.press("ArrowRight")
+    home.page.keyboard.press("ArrowDown")
+    after = drawn(home)
+    assert (after["x"] < before["x"], after["y"] < before["y"]) == (True, True)
+    expect(box(home).get_by_text("1 of 2")).to_be_visible()
+
+
+def test_a_description_is_shown_on_demand(home: Visitor, card: Callable[[str], Locator]) -> None:
+    words, asked = box(home).locator(".light-words"), box(home).get_by_role("button", name="Description")
+    card("one").locator("a[data-light]").click()
+    expect(shown(home)).to_have_attribute("alt", re.compile("A red field"))
+    expect(words).to_be_hidden()
+    asked.click()
+    expect(asked).to_have_attribute("aria-expanded", "true")
+    expect(words).to_have_text("A red field under a grey sky. With a second line.")
+    asked.click()
+    expect(words).to_be_hidden()
+    box(home).get_by_role("button", name="Close").click()
+    card("tall").locator("a[data-light]").click()
+    expect(asked).to_be_hidden()
 
 
 def test_the_file_fits_the_screen_and_the_next_one_is_there_before_it_is_asked_for(

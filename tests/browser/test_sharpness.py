@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from accounts import faces
 from accounts.about import logo
@@ -48,8 +49,9 @@ async (selector) => {
         file.src = one.currentSrc;
         await file.decode();
         const box = one.getBoundingClientRect();
-        const fits = Math.max(box.width / file.naturalWidth, box.height / file.naturalHeight);
-        const drawn = getComputedStyle(one).objectFit === "cover" ? fits * file.naturalWidth : box.width;
+        const fits = [box.width / file.naturalWidth, box.height / file.naturalHeight];
+        const fit = { cover: Math.max(...fits), contain: Math.min(...fits) }[getComputedStyle(one).objectFit];
+        const drawn = fit ? fit * file.naturalWidth : box.width;
         const place = [one.className, one.closest("[class]:not(img, a)")?.className, Math.round(box.width)].join(" ");
         found.push([place, file.naturalWidth, drawn * devicePixelRatio, one.currentSrc.split("/").pop()]);
     }
@@ -83,6 +85,16 @@ def check(visitor: Visitor, path: str, least: int, selector: str = "img") -> Non
     assert len(found) >= least, (path, found)
     wrong = [one for one in found if not (one[2] <= one[1] + 0.5 and (one[1] <= 2 * one[2] + 0.5 or one[1] == LEAST))]
     assert not wrong, (path, wrong)
+
+
+def check_viewer(visitor: Visitor, path: str) -> None:
+    """As `check`, over the page. Where a picture has fewer pixels than the screen, the whole file is shown."""
+    visitor.goto(path)
+    visitor.page.locator("a[data-light]").first.click()
+    expect(visitor.page.locator(".light-stage .before")).to_have_count(0)
+    ((place, width, drawn, name),) = visitor.page.evaluate(MEASURED, ".light-stage > img")
+    assert drawn <= width + 0.5 or name.endswith(".jpg"), (path, place, width, drawn, name)
+    assert width <= 2 * drawn + 0.5, (path, place, width, drawn, name)
 
 
 @pytest.fixture
@@ -127,4 +139,6 @@ def test_pictures_are_sharp(visit: Visit, pages: dict[str, int], reader: User, m
     visitor.enter(reader)
     for path, least in pages.items():
         check(visitor, path, least)
+        if path.startswith("/items/"):
+            check_viewer(visitor, path)
     assert MediaFile.objects.filter(lacks_sizes=True).count() == 0

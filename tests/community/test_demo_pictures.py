@@ -99,6 +99,13 @@ def test_the_files() -> None:
     assert all(shot.words for shot in shots)
 
 
+def test_pictures_are_as_large_as_dense_screens_need() -> None:
+    for path in FOLDER.iterdir():
+        with Image.open(path) as image:
+            least = 320 if path.stem.startswith("face-") else 640 if path.stem.endswith("-moving") else 1600
+            assert max(image.size) >= least, path
+
+
 def test_every_beginning_of_a_post_begins_one() -> None:
     texts = (*demo.LEADS, *demo.CHINESE_POSTS, *demo.NEWS, *demo.FORECASTS)
     assert [key for key in SHOWN if not any(text.startswith(key) for text in texts)] == []
@@ -132,8 +139,8 @@ def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
     monkeypatch.setattr(demo_pictures, "FACES", {})
     monkeypatch.setattr(demo_pictures, "MORE_FACES", ())
     monkeypatch.setattr(demo_pictures, "BANNERS", {})
-    settings.MEDIA_PIXELS = 500 * 500
-    small, large = demo_pictures.PictureFile("chess", "small"), demo_pictures.PictureFile("sea", "large")
+    settings.MEDIA_PIXELS = 1650 * 1100 - 1
+    small, large = demo_pictures.PictureFile("ferry", "small"), demo_pictures.PictureFile("sea", "large")
     feature = FEATURES[1]
     monkeypatch.setattr(demo_pictures, "FEATURES", [feature._replace(shots=(small, small, large))])
     demo.make(size=24, has_pictures=True)

@@ -22,6 +22,9 @@ from media.objects import MediaObject, media_objects, object_from_row
 from media.sources import PLACES, sources
 from media.store import store
 from media.tasks import make_sizes
+from operation.doctor.work import picture_sizes
+from operation.gauges import set_user_gauges
+from runtime import metrics
 from tests.support.at_once import at_once
 from tests.support.pictures import animation, encoded, files_of, jpeg, opened, picture, upload
 
@@ -182,6 +185,27 @@ def test_it_pauses_and_goes_on(ann: User, settings: Any, monkeypatch: pytest.Mon
     assert resizing.make_sizes() == 3
     assert resizing.make_sizes() == 0
     assert all(row.widths for row in MediaFile.objects.filter(pk__in=[row.pk for row in rows]))
+
+
+def test_an_operator_sees_how_many_are_left(ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> str:
+        set_user_gauges()
+        return ", ".join(finding.text for finding in picture_sizes())
+
+    for number in range(3):
+        posted(ann, jpeg(400 + number))
+    assert (told(), gauge()) == ("", 0)
+    age()
+    today = f"{timezone.now():%Y-%m-%d}"
+    assert (told(), gauge()) == (f"3 pictures are without, the newest from {today}", 3)
+    settings.MEDIA_SIZES_SECONDS = 0
+    monkeypatch.setattr(resizing, "MOST_COUNTED", 2)
+    words = f"2 or more pictures are without, the newest from {today}; paused by FEEDSITE_MEDIA_SIZES_SECONDS=0"
+    assert (told(), gauge()) == (words, 2)
+
+
+def gauge() -> float:
+    return metrics.registry.get_sample_value("feedsite_pictures_unsized") or 0
 
 
 def die(*_args: object, **_facts: object) -> None:

@@ -275,7 +275,7 @@ with settings.SERVERS.ensure():
         subprocess.run(words, check=True)
     programs = [subprocess.Popen(words) for words in running]
     port, answers, is_over = settings.PORT, collections.Counter(), threading.Event()
-    paths = ("/login", "/static/feedsite/site.css", "/readyz")
+    paths = ("/login", "/static/feedsite/pages.css", "/readyz")
     up = wait_for(lambda: all(ask(path, port) == 200 for path in paths) and ask("/healthz", port + 1) == 200, 120)
     (web,) = (each for each in programs if each.args[-1] == "web")
 

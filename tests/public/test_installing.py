@@ -15,6 +15,7 @@ from accounts.about.logo import ICONS, render_icon, set_logo
 from accounts.about.models import PublicAccess
 from accounts.models import User
 from tests.support.factories import UserFactory
+from tests.support.pictures import jpeg, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +96,25 @@ def test_another_frame_is_another_worker(client: Client) -> None:
     after = client.get("/worker.js").content
     assert before.partition(b'"version":')[2][:14] != after.partition(b'"version":')[2][:14]
     assert b"/about/theme-" in after
+
+
+def test_the_worker_keeps_the_logo_of_the_page_for_offline(client: Client, media_folder: Path) -> None:
+    def kept() -> tuple[str, str, bool]:
+        site.site_copy.forget()
+        text, page = (client.get(path).content.decode() for path in ("/worker.js", "/offline"))
+        told = json.loads(re.match(r"const SITE = (.*);\n", text)[1])  # type: ignore[index]
+        logo = re.search(r'class="logo" src="([^"]+)"', page)
+        assert logo is not None
+        return told["version"], logo[1], logo[1] in told["files"]
+
+    first = kept()
+    set_logo(file=upload(jpeg(400, 400)))
+    second = kept()
+    set_logo(file=upload(jpeg(300, 300)))
+    third = kept()
+    assert len({first[0], second[0], third[0]}) == len({first[1], second[1], third[1]}) == 3
+    assert (first[2], second[2], third[2]) == (True, True, True)
+    assert client.get(third[1])["Content-Type"] == "image/png"
 
 
 def test_a_name_breaks_out_of_no_script(client: Client) -> None:

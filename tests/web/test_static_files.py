@@ -2,10 +2,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory, override_settings
 
-from web.static_files import StaticFiles
+from web.static_files import MODULES, StaticFiles
 
 NOT_FOUND = (404, b"not found")
 
@@ -45,3 +46,12 @@ def test_nothing_else_is(folder: Path, path: str) -> None:
     with override_settings(STATIC_ROOT=folder):
         served = StaticFiles(nothing)
     assert answered(served, path) == NOT_FOUND
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_pages_load_no_comments(path: str) -> None:
+    lines = Path(str(finders.find(path))).read_text().splitlines()
+    sources = [Path(str(finders.find(module))).read_text().splitlines() for module in MODULES[path]]
+    assert not [line for line in lines if not line or line.startswith((" ", "//", "/*"))]
+    assert set(lines) <= {'"use strict";', *(line.strip() for source in sources for line in source)}
+    assert len(lines) > 0.7 * sum(map(len, sources)), "nothing else is left out"

@@ -96,10 +96,13 @@
   // --- The lightbox
   const SWIPE = 50; // pixels
   const DOUBLE = 400; // milliseconds from one tap to the next
-  const PINCH = 1.15; // how much further fingers must be apart
+  const FAR = 1.05; // what is hardly enlarged goes back to the whole picture
+  const STEP = 1.5; // of a key that zooms
+  const PAN = 80; // pixels of a key that moves
   const box = document.getElementById("lightbox");
   const [stage, words] = [box.querySelector(".light-stage"), box.querySelector(".light-words")];
   const place = box.querySelector(".light-place");
+  const near = { scale: 1, x: 0, y: 0 }; // how much larger than whole, and how far from the middle of the stage
   const button = (name) => box.querySelector(`[data-do="${name}"]`);
   const onward = document.dir === "rtl" ? -1 : 1; // to which side the next picture is
   let links = [];
@@ -136,21 +139,56 @@
     }, { once: true });
     picture.addEventListener("error", () => picture.classList.add("gone"), { once: true });
     stage.replaceChildren(before, picture);
-    zoom(false);
+    move(1, 0, 0);
     words.textContent = said;
-    words.hidden = !said;
+    if (!said && document.activeElement === button("words")) stage.focus();
+    button("words").hidden = !said;
+    tell(isTelling);
     const isOne = links.length === 1;
     place.textContent = isOne ? "" : place.dataset.words.replace("{number}", at + 1).replace("{count}", links.length);
     for (const way of box.querySelectorAll(".light-way")) way.hidden = isOne;
   }
 
-  function zoom(isNear = !box.classList.contains("near")) {
+  let isTelling = false; // descriptions are shown, also those of the pictures that follow
+  function tell(isShown) {
+    isTelling = isShown;
+    words.hidden = !isShown || !words.textContent;
+    button("words").setAttribute("aria-expanded", String(isShown));
+    move(near.scale, near.x, near.y); // the stage has another size
+  }
+
+  const wholeSides = () => {
+    const { width, height } = links[at].dataset;
+    const part = Math.min(1, stage.clientWidth / width, stage.clientHeight / height);
+    return [width * part, height * part];
+  };
+  const within = (value, most) => Math.max(-most, Math.min(most, value));
+  const pixels = () => Math.max(2, links[at].dataset.width / wholeSides()[0]); // the scale that shows each pixel
+
+  function move(scale, x, y) {
+    const [width, height] = wholeSides();
+    near.scale = scale;
+    near.x = within(x, Math.max(0, width * scale - stage.clientWidth) / 2);
+    near.y = within(y, Math.max(0, height * scale - stage.clientHeight) / 2);
+    stage.style.setProperty("--x", `${near.x}px`);
+    stage.style.setProperty("--y", `${near.y}px`);
+    stage.style.setProperty("--scale", scale);
+    const isNear = scale > 1;
     box.classList.toggle("near", isNear);
     button("zoom").setAttribute("aria-pressed", String(isNear));
     const picture = stage.lastElementChild;
     if (isNear && links[at].dataset.moves === undefined && picture.src !== links[at].href) picture.src = links[at].href;
-    if (isNear) stage.scrollTo((stage.scrollWidth - stage.clientWidth) / 2, (stage.scrollHeight - stage.clientHeight) / 2);
   }
+
+  // What is under the point stays there.
+  function zoomTo(wanted, point) {
+    const scale = Math.max(1, Math.min(2 * pixels(), wanted));
+    const { left, top, width, height } = stage.getBoundingClientRect();
+    const [x, y] = point ? [point.clientX - left - width / 2, point.clientY - top - height / 2] : [0, 0];
+    move(scale, x - ((x - near.x) * scale) / near.scale, y - ((y - near.y) * scale) / near.scale);
+  }
+  const zoom = (point) => zoomTo(near.scale > 1 ? 1 : pixels(), point);
+  window.addEventListener("resize", () => box.open && move(near.scale, near.x, near.y));
 
   function open(link) {
     links = Array.from(link.closest(".pictures").querySelectorAll("a[data-light]"));
@@ -182,65 +220,86 @@
     if (act === "before") show(at - 1);
     else if (act === "after") show(at + 1);
     else if (act === "zoom") zoom();
-    else if (act === "close" || target === box || (target === stage && !box.classList.contains("near"))) box.close();
+    else if (act === "words") tell(!isTelling);
+    else if (act === "close" || target === box || (target === stage && near.scale === 1)) box.close();
   });
   let touched = -Infinity; // when a finger was lifted: not every browser makes a double click of two taps
-  stage.addEventListener("dblclick", ({ target, timeStamp }) => {
-    if (target.matches("img") && timeStamp - touched > DOUBLE) zoom();
+  stage.addEventListener("dblclick", (event) => {
+    if (event.target.matches("img") && event.timeStamp - touched > DOUBLE) zoom(event);
   });
+  stage.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && near.scale === 1) return;
+    event.preventDefault();
+    if (event.ctrlKey) zoomTo(near.scale * Math.exp(-event.deltaY / 100), event); // so browsers tell of a pinched pad
+    else move(near.scale, near.x - event.deltaX, near.y - event.deltaY);
+  }, { passive: false });
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const isFar = !box.classList.contains("near");
+    const isFar = near.scale === 1;
     const step = { ArrowLeft: -onward, ArrowRight: onward }[event.key];
-    if (step && isFar) show(at + step);
+    const way = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (way && !isFar) move(near.scale, near.x + way[0] * PAN, near.y + way[1] * PAN);
+    else if (step) show(at + step);
     else if (event.key === "Home" && isFar) show(0);
     else if (event.key === "End" && isFar) show(links.length - 1);
-    else if (event.key === "+" || event.key === "-") zoom(event.key === "+");
+    else if (event.key === "+") zoomTo(near.scale * STEP);
+    else if (event.key === "-") zoomTo(near.scale / STEP);
     else return;
     event.preventDefault();
   });
 
-  // One finger swipes, two pinch. Near, one finger scrolls.
+  // One finger swipes, two pinch. Near, one finger or the mouse moves the picture.
   const fingers = new Map();
   let begin = null; // where one finger began
-  let apart = 0; // how far apart two fingers began
-  const distance = () => {
-    const [one, other] = Array.from(fingers.values());
-    return Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+  const grip = () => {
+    const all = Array.from(fingers.values());
+    const middle = (side) => all.reduce((sum, each) => sum + each[side], 0) / all.length;
+    const [clientX, clientY] = [middle("clientX"), middle("clientY")];
+    return { clientX, clientY, apart: Math.hypot(all[0].clientX - clientX, all[0].clientY - clientY) };
   };
+  const hold = () => stage.classList.toggle("held", fingers.size > 0);
   stage.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "mouse") return;
+    const isMouse = event.pointerType === "mouse";
+    if (isMouse && (event.button || near.scale === 1)) return;
+    if (isMouse) event.preventDefault(); // the browser would drag the file
+    if (isMouse) stage.setPointerCapture(event.pointerId);
     if (event.isPrimary) fingers.clear(); // one whose lifting was not heard
     fingers.set(event.pointerId, event);
     begin = fingers.size === 1 ? event : null;
-    if (fingers.size === 2) apart = distance();
+    hold();
   });
   stage.addEventListener("pointermove", (event) => {
     if (!fingers.has(event.pointerId)) return;
+    const before = grip();
     fingers.set(event.pointerId, event);
-    if (fingers.size !== 2 || !apart) return;
-    const by = distance() / apart;
-    if (by < PINCH && by > 1 / PINCH) return;
-    apart = 0; // once a pinch
-    zoom(by > 1);
+    if (fingers.size < 2 && near.scale === 1) return;
+    const now = grip();
+    move(near.scale, near.x + now.clientX - before.clientX, near.y + now.clientY - before.clientY);
+    if (fingers.size === 2 && before.apart) zoomTo((near.scale * now.apart) / before.apart, now);
   });
-  const lift = (event) => fingers.delete(event.pointerId);
+  const lift = (event) => {
+    const isHeld = fingers.delete(event.pointerId);
+    hold();
+    if (isHeld && !fingers.size && near.scale < FAR) move(1, 0, 0);
+    return isHeld;
+  };
   stage.addEventListener("pointercancel", (event) => {
     lift(event);
     begin = null;
   });
   let tapped = -Infinity;
   stage.addEventListener("pointerup", (event) => {
-    if (lift(event)) touched = event.timeStamp;
+    if (!lift(event) || event.pointerType === "mouse") return;
+    touched = event.timeStamp;
     if (!begin) return;
     const [right, down] = [event.clientX - begin.clientX, event.clientY - begin.clientY];
     begin = null;
     if (Math.hypot(right, down) < 10 && event.target.matches("img")) {
       const isSecond = event.timeStamp - tapped < DOUBLE;
       tapped = isSecond ? -Infinity : event.timeStamp;
-      if (isSecond) zoom();
+      if (isSecond) zoom(event);
     }
-    if (box.classList.contains("near")) return;
+    if (near.scale > 1) return;
     if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(at - onward * Math.sign(right));
     else if (Math.abs(down) > 2 * SWIPE && Math.abs(down) > 2 * Math.abs(right)) box.close();
   });
