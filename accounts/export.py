@@ -70,6 +70,7 @@ class AccountRow(msgspec.Struct):
     post_visibility: str
     post_sensitive: bool
     post_language: str
+    plays_videos: bool
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -192,6 +193,7 @@ def _account(user: User) -> ExportFile:
         user.post_visibility,
         user.post_sensitive,
         user.post_language,
+        user.plays_videos,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

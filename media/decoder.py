@@ -187,14 +187,15 @@ def decoder_slot() -> Iterator[None]:
             stack.callback(os.close, handle)
             handles.append(handle)
         until = time.monotonic() + settings.MEDIA_WAIT_SECONDS
-        while not any(map(_is_locked, handles)):
+        while not any(map(is_locked, handles)):
             if time.monotonic() > until:
                 raise DecoderBusyError
             time.sleep(PAUSE_SECONDS)
         yield
 
 
-def _is_locked(handle: int) -> bool:
+def is_locked(handle: int) -> bool:
+    """Lock an open file for this process. False if another has it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
