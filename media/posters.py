@@ -14,11 +14,14 @@ from media.actions import (
     temporary_path,
 )
 from media.files import new_name
+from media.films import convert
 from media.models import FileMove, MediaFile, MediaKind, file_names
 from media.signals import medium_described
 from media.store import store
 
 POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
+POSTER_SECONDS = 60.0
+"""Most processor seconds for the poster of an old video."""
 FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
 
 
@@ -37,6 +40,12 @@ def made_from(picture: Path, draft: str) -> Poster:
     """The poster from a picture's file. Raises MediaError, DecoderBusyError and StoreError."""
     with picture.open("rb") as file:
         return _made(file, draft)
+
+
+def poster_of_video(source: Path, draft: str) -> Poster:
+    """The poster of a stored video. Raises DecoderError, MediaError, DecoderBusyError and StoreError."""
+    film = convert(source, draft, POSTER_SECONDS, lambda _percent: None)
+    return made_from(film.poster, draft) if film.poster else NONE
 
 
 def _made(file: IO[bytes], draft: str) -> Poster:
