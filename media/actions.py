@@ -21,7 +21,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from media.converter import VideoLimits, convert, probe, takes_videos
 from media.decoder import DecodedPicture, DecoderError, decoder, decoder_slot
 from media.files import StoreError, new_name
 from media.kinds import kind_of
@@ -40,8 +42,8 @@ CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
 FRAMES = 500
 """Most frames of an animation."""
-FILM_PIXELS = 16_000_000
-"""The process that reads a video gets the memory limit of a picture of this size."""
+SOON = VideoLimits(seconds=60.0)
+"""Limits of a video that is converted while its sender waits."""
 FAST = 50
 """Most file moves done right after the commit. A task does the rest."""
 MOVES = 500
@@ -63,6 +65,9 @@ class PictureLimits(NamedTuple):
 
 POSTED = PictureLimits()
 """The shape of pictures of items."""
+POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
+POSTER_FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
+"""What is written of a video's poster, whose preview and sizes are stored."""
 
 
 class MediaError(RefusalError, ValueError):
@@ -181,7 +186,7 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
     with temporary_path() as draft:
-        phash = _decoded(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
+        phash = decode_picture(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
     return _digest(file), phash
 
 
@@ -189,9 +194,11 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
     """Check size and type by the first bytes. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
-        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
+        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, MKV, WebM)."))
     if pictures_only and kind != MediaKind.IMAGE:
         raise UnknownKindError(_("Choose a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
+    if kind == MediaKind.VIDEO and not takes_videos():
+        raise UnknownKindError(_("This site takes no videos. Choose a picture."))
     most = settings.MEDIA_IMAGE_BYTES if kind == MediaKind.IMAGE else settings.MEDIA_VIDEO_BYTES
     if _size(file) > most:
         said = (
@@ -250,13 +257,16 @@ def temporary_path() -> Iterator[str]:
 
 
 def _process_picture(row: MediaFile, file: IO[bytes], draft: str, shape: PictureLimits) -> list[Path]:
-    picture = _decoded(file, draft, shape)
+    picture = decode_picture(file, draft, shape)
     for name in DecodedPicture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
     return [Path(name) for name in file_names(draft.removesuffix("."), picture.ext, picture.small_ext, picture.widths)]
 
 
-def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
+def decode_picture(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
+    """Write a picture, its preview and its sizes under names that begin so. Raises MediaError, StoreError and
+    DecoderBusyError.
+    """
     try:
         with decoder_slot():
             return decoder.run(picture_job(file, draft, shape))
@@ -296,43 +306,44 @@ def _refusal(reason: str) -> MediaError:
 
 
 def _process_video(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
-    source, path = Path(f"{draft}source"), Path(f"{draft}video")
+    source = Path(f"{draft}source")
     _copy(file, source)
-    job = {
-        "source": str(source),
-        "target": str(path),
-        "pixels": FILM_PIXELS,
-        "seconds": settings.MEDIA_SECONDS,
-        "bytes": settings.MEDIA_VIDEO_BYTES,
-    }
     try:
-        with decoder_slot():
-            film = decoder.film(job)
+        probe(source, SOON)
+        film = convert(source, draft, SOON)
     except DecoderError as error:
-        if error.reason == "full":
-            raise StoreError("the disk is full") from error
-        raise MediaError(
-            _("This video doesn't work here. %(reason)s") % {"reason": _film_refusal(error.reason)}
-        ) from error
-    row.ext, row.width, row.height, row.duration = film.ext, film.width, film.height, film.duration
-    row.size, row.small_ext = path.stat().st_size, ""
-    return [path]
+        raise video_error(error) from error
+    row.ext, row.width, row.height, row.duration, row.size = film.ext, film.width, film.height, film.duration, film.size
+    return [Path(f"{draft}video"), *_process_poster(row, Path(f"{draft}poster"), f"{draft}poster.")]
 
 
-UNPLAYED = {"mulaw": "µ-law", "alaw": "A-law", "mpeg2": "MPEG-2", "vorbis": "Vorbis in MP4"}
+def _process_poster(row: MediaFile, poster: Path, draft: str) -> list[Path]:
+    with poster.open("rb") as file:
+        picture = decode_picture(file, draft, POSTER)
+    for name in POSTER_FACTS:
+        setattr(row, name, getattr(picture, name))
+    _whole, *files = file_names(draft.removesuffix("."), picture.ext, picture.small_ext, picture.widths)
+    return [Path(name) for name in files]
 
 
-def _film_refusal(reason: str) -> str:
-    if reason in UNPLAYED:
-        return _("%(name)s is not taken: browsers can't play it.") % {"name": UNPLAYED[reason]}
+def video_error(error: DecoderError) -> Exception:
+    """The answer to a video that was not converted."""
+    if error.reason == "full":
+        return StoreError("the disk is full")
+    return MediaError(_("This video doesn't work here. %(reason)s") % {"reason": _video_refusal(error.reason)})
+
+
+def _video_refusal(reason: str) -> str:
+    minutes = int(VideoLimits().longest // 60)
     return {
-        "mkv": _("MKV is not taken: use MP4, MOV or WebM."),
-        "kind": _("Use MP4, MOV or WebM."),
-        "pictures": _("It has no picture, or one that browsers can't play."),
-        "sides": _("It's wider or taller than 8192 pixels."),
-        "sound": _("Browsers can't play its sound."),
-        "parts": _("It has too many parts."),
-        "memory": _("It has too many parts."),
+        "pictures": _("It has no picture, or its format is not H.264, HEVC, VP8, VP9 or AV1."),
+        "sides": _("It's larger than 4096 by 2304 pixels."),
+        "sound": _("The format of its sound is not AAC, MP3, Opus, Vorbis or PCM."),
+        "minutes": ngettext("It's longer than %(count)d minute.", "It's longer than %(count)d minutes.", minutes)
+        % {"count": minutes},
+        "time": _("It takes too long to convert. Make it shorter, or save it as H.264 in MP4."),
+        "memory": _("It takes too much memory to convert. Save it as H.264 in MP4."),
+        "output": _("It becomes too large. Make it shorter."),
     }.get(reason, _("It's damaged or incomplete."))
 
 

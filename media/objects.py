@@ -72,9 +72,10 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 
 class MediaObject(msgspec.Struct):
-    """A picture or video, with Mastodon's field names. A video's `preview_url` is its own address. `captions_url` is a
-    WebVTT file. `widths`: of further files, at the address `url` with `.<width>.webp` in place of its extension.
-    `is_moving`: `url` is an animation, and the other files show its first frame.
+    """A picture or video, with Mastodon's field names. A video's `preview_url` is its poster, a picture, or its own
+    address if it has none. `captions_url` is a WebVTT file. `widths`: of further pictures, at the address `url` with
+    `.<width>.webp` in place of its extension. `is_moving`: `url` is an animation, and the other files show its first
+    frame.
     """
 
     id: str
