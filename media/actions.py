@@ -24,9 +24,9 @@ from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from media.converter import VideoLimits, probe, takes_videos
 from media.decoder import DecodedPicture, DecoderError, decoder, decoder_slot
 from media.files import ORIGINAL, StoreError, new_name
-from media.films import probe
 from media.kinds import kind_of
 from media.models import (
     DESCRIPTION_LENGTH,
@@ -80,6 +80,9 @@ class PictureLimits(NamedTuple):
 
 POSTED = PictureLimits()
 """The shape of pictures of items."""
+POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
+POSTER_FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
+"""What is written of a video's poster, whose preview and sizes are stored."""
 
 
 class MediaError(RefusalError, ValueError):
@@ -240,9 +243,11 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
     """Check size and type by the first bytes. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
-        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
+        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, MKV, WebM)."))
     if pictures_only and kind != MediaKind.IMAGE:
         raise UnknownKindError(_("Choose a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
+    if kind == MediaKind.VIDEO and not takes_videos():
+        raise UnknownKindError(_("This site takes no videos. Choose a picture."))
     most = settings.MEDIA_IMAGE_BYTES if kind == MediaKind.IMAGE else settings.MEDIA_VIDEO_BYTES
     if _size(file) > most:
         said = (
@@ -308,7 +313,9 @@ def _process_picture(row: MediaFile, file: IO[bytes], draft: str, shape: Picture
 
 
 def decode_picture(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
-    """Write a picture's files beside the draft. Raises MediaError, DecoderBusyError and StoreError."""
+    """Write a picture, its preview and its sizes under names that begin so. Raises MediaError, StoreError and
+    DecoderBusyError.
+    """
     try:
         with decoder_slot():
             return decoder.run(picture_job(file, draft, shape))
@@ -352,16 +359,19 @@ def _prepare_video(row: MediaFile, file: IO[bytes], draft: str) -> Path:
     source = Path(f"{draft}source")
     copy_file(file, source)
     try:
-        facts = probe(source, draft)
+        facts = probe(source, video_limits())
     except DecoderError as error:
         if error.reason == "full":
             raise StoreError("the disk is full") from error
         raise unusable_video(error.reason) from error
-    if (facts.duration or 0) > settings.MEDIA_VIDEO_SECONDS:
-        raise TooLargeError(video_reason("minutes"))
     row.width, row.height, row.duration = facts.width, facts.height, facts.duration
     row.state, row.progress, row.size = MediaState.PROCESSING, 0, source.stat().st_size
     return source
+
+
+def video_limits(seconds: float = 0.0) -> VideoLimits:
+    """The limits of a video whose conversion may take so many processor seconds."""
+    return VideoLimits(settings.MEDIA_VIDEO_SECONDS, seconds, 2 * settings.MEDIA_VIDEO_BYTES)
 
 
 def unusable_video(reason: str) -> UnusableMediaError:

@@ -6,23 +6,23 @@ from typing import IO, Any, NamedTuple
 from django.db import transaction
 
 from media.actions import (
-    PictureLimits,
+    POSTER,
+    POSTER_FACTS,
     check_file,
     decode_picture,
     delete_stored,
     schedule_moves,
     temporary_path,
+    video_limits,
 )
+from media.converter import convert
 from media.files import new_name
-from media.films import convert
 from media.models import FileMove, MediaFile, MediaKind, file_names
 from media.signals import medium_described
 from media.store import store
 
-POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
 POSTER_SECONDS = 60.0
 """Most processor seconds for the poster of an old video."""
-FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
 
 
 class Poster(NamedTuple):
@@ -36,23 +36,23 @@ NONE = Poster([], {"failure": "poster"})
 """Of a video that has none."""
 
 
-def made_from(picture: Path, draft: str) -> Poster:
-    """The poster from a picture's file. Raises MediaError, DecoderBusyError and StoreError."""
-    with picture.open("rb") as file:
+def poster_of_draft(draft: str) -> Poster:
+    """The poster of a video that was converted there. Raises MediaError, DecoderBusyError and StoreError."""
+    with Path(f"{draft}poster").open("rb") as file:
         return _made(file, draft)
 
 
 def poster_of_video(source: Path, draft: str) -> Poster:
     """The poster of a stored video. Raises DecoderError, MediaError, DecoderBusyError and StoreError."""
-    film = convert(source, draft, POSTER_SECONDS, lambda _percent: None)
-    return made_from(film.poster, draft) if film.poster else NONE
+    convert(source, draft, video_limits(POSTER_SECONDS))
+    return poster_of_draft(draft)
 
 
 def _made(file: IO[bytes], draft: str) -> Poster:
     base = f"{draft}poster."
     picture = decode_picture(file, base, POSTER)
     names = file_names(base.removesuffix("."), "", picture.small_ext, picture.widths)
-    return Poster([Path(name) for name in names], {name: getattr(picture, name) for name in FACTS})
+    return Poster([Path(name) for name in names], {name: getattr(picture, name) for name in POSTER_FACTS})
 
 
 def files_in(facts: dict[str, Any]) -> dict[str, Any]:

@@ -29,10 +29,11 @@ from media.actions import (
     temporary_path,
     unusable_video,
     upload,
+    video_limits,
 )
+from media.converter import ConvertedVideo, convert
 from media.decoder import DecoderBusyError, DecoderError, is_locked
 from media.files import ORIGINAL, StoreError
-from media.films import Film, convert
 from media.models import FileMove, MediaFile, MediaState, VideoConversion, file_names
 from media.signals import video_processed
 from media.store import store
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 TRIES = 3
 """How often a video is begun. A worker that died took one."""
+BUSY_TRIES = 24
+"""How often `upload_at_once` tries while other videos are converted. Each waits `MEDIA_WAIT_SECONDS`."""
 AGAIN = timedelta(seconds=60)
 """When a video is tried again while the store does not answer."""
 REPORT_SECONDS = 2.0
@@ -102,9 +105,10 @@ def _only_one_on_this_machine() -> Iterator[bool]:
 def upload_at_once(*, owner_id: int, file: IO[bytes], **fields: Any) -> MediaFile:
     """As `media.actions.upload`, but a video is converted when this returns, whatever its owner's budget."""
     row = upload(owner_id=owner_id, file=file, is_awaited=True, **fields)
-    if row.state == MediaState.PROCESSING:
-        process(VideoConversion.objects.get(pk=row.pk), is_counted=False)
-        row.refresh_from_db()
+    for _try in range(BUSY_TRIES):
+        if row.state == MediaState.PROCESSING:
+            process(VideoConversion.objects.get(pk=row.pk), is_counted=False)
+            row.refresh_from_db()
     if row.state == MediaState.PROCESSING:
         raise StoreError("the video could not be stored")
     if row.state == MediaState.FAILED:
@@ -143,42 +147,52 @@ def process(conversion: VideoConversion, *, is_counted: bool = True) -> None:
 
 
 def _convert(conversion: VideoConversion, row: MediaFile, *, is_counted: bool) -> None:
-    left = settings.MEDIA_VIDEO_DAY_SECONDS - (_used_seconds(conversion.owner_id) if is_counted else 0)
-    if conversion.attempts > TRIES or left <= 0:
+    used = _used_seconds(conversion.owner_id) if is_counted else 0.0
+    most = min(settings.MEDIA_VIDEO_CPU_SECONDS, settings.MEDIA_VIDEO_DAY_SECONDS - used)
+    if conversion.attempts > TRIES or most <= 0:
         _fail(row, "stopped" if conversion.attempts > TRIES else "budget")
         return
+    began = time.monotonic()
     with temporary_path() as draft:
         source = Path(f"{draft}original")
         try:
             with store().open(f"{conversion.original}.{ORIGINAL}") as file:
                 copy_file(file, source)
-            film = convert(source, draft, min(left, settings.MEDIA_VIDEO_CPU_SECONDS), _reporter(conversion))
-        except (DecoderError, FileNotFoundError) as error:
-            reason = error.reason if isinstance(error, DecoderError) else "stopped"
-            if reason == "full":
+            video = convert(source, draft, video_limits(most), _reporter(conversion))
+        except FileNotFoundError:
+            _fail(row, "stopped")
+        except DecoderError as error:
+            if error.reason == "full":
                 raise StoreError("the disk is full") from error
-            _fail(row, reason)
-            return
-        if is_counted:
-            VideoConversion.objects.filter(pk=conversion.pk).update(seconds=film.seconds)
-        _store(row, film, *_poster_of(film, row, draft))
-
-
-def _poster_of(film: Film, row: MediaFile, draft: str) -> tuple[list[Path], dict[str, Any]]:
-    """The files of the video's poster, and its facts. Without one if its owner sent one."""
-    if row.small_ext:
-        return [], {}
-    try:
-        return posters.made_from(film.poster, draft) if film.poster else posters.NONE
-    except MediaError:
-        return posters.NONE
-    except DecoderBusyError:  # media.resizing makes it later
-        return [], {}
+            if is_counted:
+                _count(conversion, min(most, time.monotonic() - began))
+            is_cut = error.reason == "time" and most < settings.MEDIA_VIDEO_CPU_SECONDS
+            _fail(row, "budget" if is_cut else error.reason)
+        else:
+            if is_counted:
+                _count(conversion, video.seconds)
+            _store(row, video, draft, *_poster_of(row, draft))
 
 
 def _used_seconds(owner_id: int) -> float:
     today = VideoConversion.objects.filter(owner_id=owner_id, created_at__gt=Now() - DAY)
     return float(today.aggregate(seconds=Sum("seconds", default=0.0))["seconds"])
+
+
+def _count(conversion: VideoConversion, seconds: float) -> None:
+    VideoConversion.objects.filter(pk=conversion.pk).update(seconds=seconds)
+
+
+def _poster_of(row: MediaFile, draft: str) -> tuple[list[Path], dict[str, Any]]:
+    """The files of the video's poster, and its facts. Without one if its owner sent one."""
+    if row.small_ext:
+        return [], {}
+    try:
+        return posters.poster_of_draft(draft)
+    except MediaError:
+        return posters.NONE
+    except DecoderBusyError:  # media.resizing makes it later
+        return [], {}
 
 
 def _reporter(conversion: VideoConversion) -> Callable[[int], None]:
@@ -202,25 +216,25 @@ def _fail(row: MediaFile, reason: str) -> None:
     processing.update(state=MediaState.FAILED, failure=reason)
 
 
-def _store(row: MediaFile, film: Film, poster_files: list[Path], facts: dict[str, Any]) -> None:
+def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster_files: list[Path], facts: dict[str, Any]) -> None:
     """Store the files of a converted video, and write its facts. Raises EndedError."""
-    names = file_names(row.name, film.ext, **posters.files_in(facts))
-    size = film.path.stat().st_size
+    names = file_names(row.name, video.ext, **posters.files_in(facts))
     try:
-        for source, name in zip([film.path, *poster_files], names, strict=True):
+        for source, name in zip([Path(f"{draft}video"), *poster_files], names, strict=True):
             store().save(source, name)
         with transaction.atomic():
             fresh = MediaFile.objects.select_for_update().filter(pk=row.pk, state=MediaState.PROCESSING).first()
             if fresh is None:
                 raise EndedError
-            _finish(fresh, row.name, film, size, facts)
+            _finish(fresh, row.name, video, facts)
     except BaseException:
         delete_stored(names)
         raise
 
 
-def _finish(row: MediaFile, stored_as: str, film: Film, size: int, facts: dict[str, Any]) -> None:
-    row.ext, row.width, row.height, row.duration, row.size = film.ext, film.width, film.height, film.duration, size
+def _finish(row: MediaFile, stored_as: str, video: ConvertedVideo, facts: dict[str, Any]) -> None:
+    for name in ("ext", "width", "height", "duration", "size"):
+        setattr(row, name, getattr(video, name))
     row.state, row.progress = MediaState.READY, 100
     if row.name != stored_as:  # it was renamed meanwhile, or got another poster
         poster_to = "" if row.small_ext else row.name

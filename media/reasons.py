@@ -6,27 +6,19 @@ from django.utils.translation import ngettext
 
 from media.models import MediaFile, MediaState
 
-UNPLAYED = {"mulaw": "µ-law", "alaw": "A-law", "mpeg2": "MPEG-2", "vorbis": "Vorbis in MP4"}
-
 
 def video_reason(code: str) -> str:
     """The sentence for a reason of media.decoder or media.processing."""
-    if code in UNPLAYED:
-        return _("%(name)s is not taken: browsers can't play it.") % {"name": UNPLAYED[code]}
-    if code == "minutes":
-        most = settings.MEDIA_VIDEO_SECONDS // 60
-        return ngettext(
-            "Videos can be up to %(count)d minute long.", "Videos can be up to %(count)d minutes long.", most
-        ) % {"count": most}
+    minutes = settings.MEDIA_VIDEO_SECONDS // 60
     return {
-        "mkv": _("MKV is not taken: use MP4, MOV or WebM."),
-        "kind": _("Use MP4, MOV or WebM."),
-        "pictures": _("It has no picture, or one that browsers can't play."),
-        "sides": _("It's wider or taller than 8192 pixels."),
-        "sound": _("Browsers can't play its sound."),
-        "parts": _("It has too many parts."),
-        "memory": _("It has too many parts."),
-        "time": _("Converting it takes too long. Make it shorter or smaller."),
+        "pictures": _("It has no picture, or its format is not H.264, HEVC, VP8, VP9 or AV1."),
+        "sides": _("It's larger than 4096 by 2304 pixels."),
+        "sound": _("The format of its sound is not AAC, MP3, Opus, Vorbis or PCM."),
+        "minutes": ngettext("It's longer than %(count)d minute.", "It's longer than %(count)d minutes.", minutes)
+        % {"count": minutes},
+        "time": _("It takes too long to convert. Make it shorter, or save it as H.264 in MP4."),
+        "memory": _("It takes too much memory to convert. Save it as H.264 in MP4."),
+        "output": _("It becomes too large. Make it shorter."),
         "budget": _("You uploaded many videos today. Try again tomorrow."),
         "stopped": _("Something went wrong on our side. Upload it again."),
     }.get(code, _("It's damaged or incomplete."))

@@ -128,7 +128,7 @@ class ItemForm(forms.Form):
     quoted: Quoted | None = None
     """The quoted item."""
     MOST = PICTURES_AN_ITEM
-    ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
+    ACCEPTED = "image/*,video/mp4,video/quicktime,video/x-matroska,.mkv,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
 
     text = MultilineField(
