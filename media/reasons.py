@@ -9,7 +9,7 @@ from media.models import MediaFile, MediaState
 
 def video_reason(code: str) -> str:
     """The sentence for a reason of media.decoder or media.processing."""
-    minutes = settings.MEDIA_VIDEO_SECONDS // 60
+    minutes = int(settings.MEDIA_VIDEO_SECONDS // 60)
     return {
         "pictures": _("It has no picture, or its format is not H.264, HEVC, VP8, VP9 or AV1."),
         "sides": _("It's larger than 4096 by 2304 pixels."),

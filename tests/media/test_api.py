@@ -11,6 +11,7 @@ from accounts.models import User
 from media import actions
 from media.models import MediaFile
 from media.objects import parse_focus
+from media.processing import convert_waiting
 from media.store import store
 from tests.support.api import client_of
 from tests.support.at_once import at_once
@@ -198,8 +199,9 @@ def test_nothing_beside_the_pixels_survives(client: APIClient) -> None:
 )
 def test_a_video(client: APIClient, data: bytes, ext: str, sides: tuple[int, int]) -> None:
     answer = send(client, data, name="holiday.exe")
-    assert answer.status_code == 201, answer.content
-    told = answer.json()
+    assert answer.status_code == 202, answer.content
+    assert convert_waiting()
+    told = client.get(f"{MEDIA}/{answer.json()['id']}").json()
     assert (told["type"], told["meta"]["duration"]) == ("video", pytest.approx(1 / 3, abs=0.01))
     assert (told["meta"]["original"]["width"], told["meta"]["original"]["height"]) == sides
     row = MediaFile.objects.get(pk=int(told["id"]))

@@ -14,6 +14,7 @@ from items import actions as items
 from media import actions, attaching, captioning, store
 from media.files import NAME, PREFIXES, StoreError
 from media.models import FileMove, MediaFile
+from media.processing import upload_at_once
 from media.serving import respond
 from media.sweeping import sweep_files
 from tests.support.api import client_of
@@ -29,7 +30,7 @@ OTHERS = WORDS.replace(b"words", b"others")
 
 @pytest.fixture
 def film(ann: User) -> MediaFile:
-    return actions.upload(owner_id=ann.pk, file=upload(mp4()))
+    return upload_at_once(owner_id=ann.pk, file=upload(mp4()))
 
 
 def put(client: APIClient, medium: MediaFile | int, data: bytes = WORDS) -> Any:
