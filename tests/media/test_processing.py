@@ -141,7 +141,7 @@ def test_a_page_holds_a_post_until_its_video_is_ready(ann: User) -> None:
     assert b"When its video is ready" in pages.get("/scheduled").content
     assert b"0 %" in pages.get("/scheduled").content
     edited = pages.post(
-        "/publish", {"text": "other", "visibility": "public", "scheduled": held.pk, "media": held.awaits}
+        "/items/new", {"text": "other", "visibility": "public", "scheduled": held.pk, "media": held.awaits}
     )
     assert edited.status_code == 302, edited.content
     assert convert_waiting()
