@@ -21,7 +21,7 @@ from media.models import FileMove, MediaFile, MediaKind, file_names
 from media.signals import medium_described
 from media.store import store
 
-POSTER_SECONDS = 60.0
+POSTER_SECONDS = 12.0
 """Most processor seconds for the poster of an old video."""
 
 

@@ -52,6 +52,8 @@ AGAIN = timedelta(seconds=60)
 REPORT_SECONDS = 2.0
 """How often progress is written, and the claim renewed."""
 POLL_SECONDS = 0.5
+LIMIT_SECONDS = 3_000
+"""Seconds after which a task is killed. The decoder ends earlier: after `WAIT_FACTOR` times its processor seconds."""
 SOONEST = 200
 """The longest waiting videos, of which the next is chosen."""
 
@@ -77,7 +79,7 @@ class EndedError(Exception):
 
 
 # --- The queue -------------------------------------------------------------------------------------------
-@task("media.convert_videos")
+@task("media.convert_videos", time_limit=LIMIT_SECONDS)
 @only_if_rows("media.convert_videos", WAITING, work="videos")
 def convert_waiting() -> bool:
     """Convert one video, and have another task do the next. False if this machine is at one, or none waits."""
