@@ -53,7 +53,7 @@ def _video(video: MediaObject, words: str, size: str) -> str:
     return (
         f'<video controls playsinline preload="none" src="{url}"{poster} {size}{label}>{_captions(video)}</video>'
         f'<a class="enlarge" href="{url}" data-light data-film data-words="{words}" title="{larger}">'
-        f'{icon("onward")}<span class="hidden">{larger}</span></a>'
+        f'{icon("search")}<span class="hidden">{larger}</span></a>'
     )
 
 
