@@ -3,6 +3,8 @@
 import contextlib
 import random
 import struct
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,10 +13,11 @@ import av
 import pytest
 from PIL import Image
 
-from media import converter
+from accounts.models import User
+from media import actions, converter
 from media.converter import ConvertedVideo, VideoLimits, convert, probe
 from media.decoder import DecoderError
-from tests.support.pictures import box, element
+from tests.support.pictures import box, element, jpeg, upload
 from tests.support.videos import film
 
 LIMITS = VideoLimits()
@@ -297,6 +300,33 @@ def test_a_report_that_raises_ends_the_child(folder: Path) -> None:
     with pytest.raises(KeyError):
         convert(folder / "given", f"{folder / 'made'}.", VideoLimits(), report)
     assert converted(folder, film()).frames == 10
+
+
+DOORS = """
+import socket, os
+from media import converting, forking
+forking.confine(memory=converting.MEMORY, seconds=9, size=1, wall=9)
+converting._close_doors()
+for knock in (lambda: open("/etc/passwd"), socket.socket, os.pipe):
+    try:
+        knock()
+    except OSError as error:
+        os.write(1, error.strerror.encode() + b"\\n")
+"""
+
+
+@pytest.mark.slow
+def test_a_child_opens_nothing_once_it_reads() -> None:
+    said = subprocess.run([sys.executable, "-c", DOORS], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["Too many open files"] * 3
+
+
+@pytest.mark.django_db
+def test_a_site_without_the_package_says_so(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converter, "find_spec", lambda _name: None)
+    with pytest.raises(actions.UnknownKindError, match="takes no videos"):
+        actions.upload(owner_id=ann.pk, file=upload(film()))
+    assert actions.upload(owner_id=ann.pk, file=upload(jpeg())).kind == "image"
 
 
 @pytest.mark.long
