@@ -26,6 +26,7 @@ import av
 from av import AudioFrame, AudioResampler, AudioStream, Packet, VideoFrame, VideoStream
 from av.container import InputContainer, OutputContainer
 from av.filter import Graph
+from av.video.frame import PictureType
 from PIL import Image
 
 from media import forking
@@ -40,6 +41,11 @@ SOUNDS = frozenset({"aac", "mp3", "mp3float", "opus", "vorbis", "pcm_u8", "pcm_s
 """FFmpeg's decoders that may be opened."""
 CONTAINERS = {"h264": "mp4", "vp8": "webm", "vp9": "webm"}
 """The container of pictures that are copied. All others become H.264 in MP4."""
+MUXING = {
+    "mp4": {"fflags": "+bitexact", "movflags": "+faststart"},
+    "webm": {"fflags": "+bitexact", "cues_to_front": "1"},
+}
+"""The index stands in front. No date and no program is written."""
 COPIED_SOUNDS = {"mp4": frozenset({"aac"}), "webm": frozenset({"opus", "vorbis"})}
 ENCODED_SOUND = {"mp4": "aac", "webm": "libopus"}
 PLAIN = frozenset({"yuv420p", "yuvj420p"})
@@ -73,6 +79,7 @@ BITS, SOUND_BITS = 6_000_000, 128_000
 """Most bits a second."""
 LEAST_BITS = 200_000
 
+MATRIX = struct.Struct("=9i")
 UPRIGHT = (1, 0, 0, 1)
 ROTATED: dict[tuple[int, ...], list[tuple[str, str]]] = {
     (0, 1, -1, 0): [("transpose", "clock")],
@@ -93,7 +100,7 @@ class VideoRefusedError(Exception):
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-class _File:
+class _Given:
     """A file for FFmpeg, of which it may read so many bytes."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
@@ -106,6 +113,20 @@ class _File:
         if self.left < 0:
             raise VideoRefusedError("broken")
         return data
+
+
+class _Made:
+    """A file that FFmpeg writes, every byte or none: it does not see that a part was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def write(self, data: bytes) -> int:
+        at = 0
+        while at < len(data):
+            at += self.file.write(data[at:])
+        return at
 
 
 def _check_end(file: IO[bytes], name: str) -> None:
@@ -139,28 +160,32 @@ def _element(head: bytes) -> tuple[bytes, int]:
 
 
 class Source:
-    """A video that is read."""
+    """A video that is read, from its beginning. `first`: its first frame, if it is known."""
 
-    def __init__(self, container: InputContainer, longest: float) -> None:
-        self.container = container
-        self.video = _first(container.streams.video, PICTURES, "pictures")
+    def __init__(self, container: InputContainer, longest: float, first: VideoFrame | None = None) -> None:
+        self.container, self.longest = container, longest
+        self.video: VideoStream = _first(container.streams.video, PICTURES, "pictures")
         sounds = container.streams.audio
         self.audio: AudioStream | None = _first(sounds, SOUNDS, "sound") if sounds else None
-        for stream in filter(None, (self.video, self.audio)):
-            stream.thread_count = 1
-        self.longest = longest
+        for stream in self.streams:
+            stream.codec_context.thread_count = 1
+            stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
+        _check_size(self.video.width, self.video.height)
         self.start = (container.start_time or 0) / 1e6
         self.duration = (container.duration or 0) / 1e6 or None
         if self.duration is not None and self.duration > longest:
             raise VideoRefusedError("minutes")
-        frame = next(self.container.decode(self.video), None)
-        if frame is None:
+        found = first or next(_decoded(self), None)
+        if found is None:
             raise VideoRefusedError("whole")
-        self.turn = _turn(frame)
-        self.interlaced = frame.interlaced_frame
-        self.pixels = frame.format.name
-        self.size = _displayed(frame, self.video, is_sideways=self.turn[0] == 0)
-        container.seek(0)
+        self.first = found
+        self.turn = _turn(found)
+        self.size = _displayed(found, self.video, is_sideways=self.turn[0] == 0)
+
+    @property
+    def streams(self) -> list[VideoStream | AudioStream]:
+        """What is read."""
+        return [self.video] if self.audio is None else [self.video, self.audio]
 
     @property
     def rate(self) -> float:
@@ -172,7 +197,7 @@ class Source:
         """Whether browsers play the pictures as they are."""
         name = self.video.codec_context.name
         fits = max(self.size) <= LONG_SIDE and min(self.size) <= SHORT_SIDE and self.rate <= FASTEST
-        if name not in CONTAINERS or not fits or self.pixels not in PLAIN or self.interlaced:
+        if name not in CONTAINERS or not fits or self.first.format.name not in PLAIN or self.first.interlaced_frame:
             return False
         if name == "h264":
             has_lengths = (self.video.codec_context.extradata or b"").startswith(b"\1")
@@ -215,19 +240,23 @@ def _first(streams: Any, decoders: frozenset[str], reason: str) -> Any:
 
 
 def _turn(frame: VideoFrame) -> tuple[int, ...]:
-    for side in frame.side_data:
-        if side.type.name == "DISPLAYMATRIX" and side.buffer_size >= 36:
-            matrix = struct.unpack("=9i", bytes(side)[:36])
-            turn = tuple(round(matrix[at] / 65536) for at in (0, 1, 3, 4))
-            return turn if turn in TURNED else UPRIGHT
-    return UPRIGHT
+    side: Any = frame.side_data.get("DISPLAYMATRIX")
+    if side is None or side.buffer_size < MATRIX.size:
+        return UPRIGHT
+    matrix = MATRIX.unpack(bytes(side)[: MATRIX.size])
+    turn = tuple(round(matrix[at] / 65536) for at in (0, 1, 3, 4))
+    return turn if turn in TURNED else UPRIGHT
+
+
+def _check_size(width: int, height: int) -> None:
+    if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
+        raise VideoRefusedError("sides")
 
 
 def _displayed(frame: VideoFrame, video: VideoStream, *, is_sideways: bool) -> tuple[int, int]:
     """The size as players show it."""
     width, height = frame.width, frame.height
-    if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
-        raise VideoRefusedError("sides")
+    _check_size(width, height)
     ratio = video.sample_aspect_ratio or Fraction(1)
     if Fraction(1, 4) <= ratio <= 4:
         width = max(1, round(width * ratio))
@@ -241,7 +270,10 @@ def _fitted(size: tuple[int, int], long: int, short: int) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def _opened(file: IO[bytes], longest: float, most: int) -> Iterator[Source]:
+def _opened(
+    file: IO[bytes], longest: float, first: VideoFrame | None = None, most: int = sys.maxsize
+) -> Iterator[Source]:
+    file.seek(0)
     name = "matroska" if file.read(4) == EBML_MAGIC else "mov"
     _check_end(file, name)
     options = {
@@ -252,8 +284,8 @@ def _opened(file: IO[bytes], longest: float, most: int) -> Iterator[Source]:
         "max_pixels": str(MOST_PIXELS),
         "threads": "1",
     }
-    with av.open(_File(file, most), "r", format=name, options=options, buffer_size=2**18) as container:
-        yield Source(container, longest)
+    with av.open(_Given(file, most), "r", format=name, options=options, buffer_size=2**18) as container:
+        yield Source(container, longest, first)
 
 
 # --- Pictures --------------------------------------------------------------------------------------------
@@ -262,6 +294,7 @@ class Scaler:
 
     def __init__(self, source: Source, size: tuple[int, int], form: str) -> None:
         self.source, self.size, self.form = source, size, form
+        self.range = "pc" if form == "rgb24" else "tv"
         self.graph: Graph | None = None
         self.given: tuple[int, int, str] | None = None
 
@@ -290,14 +323,20 @@ class Scaler:
     def _made(self, frame: VideoFrame) -> Graph:
         graph = Graph()
         graph.threads = 1
-        source = graph.add_buffer(
-            width=frame.width, height=frame.height, format=frame.format, time_base=frame.time_base
+        source = graph.add(
+            "buffer",
+            video_size=f"{frame.width}x{frame.height}",
+            pix_fmt=frame.format.name,
+            time_base=str(frame.time_base),
+            pixel_aspect="1/1",
+            colorspace=str(int(frame.colorspace)),
+            range=str(int(frame.color_range)),
         )
         width, height = self.size
         filters = [
-            *([("bwdif", "deint=interlaced")] if self.source.interlaced else []),
+            *([("bwdif", "deint=interlaced")] if self.source.first.interlaced_frame else []),
             *TURNED.get(self.source.turn, []),
-            ("scale", f"{width}:{height}:flags=bicubic"),
+            ("scale", f"{width}:{height}:flags=bicubic:out_range={self.range}"),
             ("format", self.form),
             ("setsar", "1"),
         ]
@@ -310,16 +349,15 @@ class Scaler:
 def poster_of(source: Source) -> Image.Image:
     """A frame of the beginning."""
     at = min(POSTER_AT, (source.duration or 0) / 10)
-    source.container.seek(int((source.start + at) * 1e6))
+    chosen = source.first
+    with contextlib.suppress(av.FFmpegError):
+        source.container.seek(int((source.start + at) * 1e6))
+        for frame in _decoded(source):
+            chosen = frame
+            if frame.time is None or frame.time >= source.start + at:
+                break
     scaler = Scaler(source, _fitted(source.size, POSTER_SIDE, POSTER_SIDE), "rgb24")
-    last = None
-    for frame in _decoded(source):
-        last = frame
-        if frame.time is None or frame.time >= source.start + at:
-            break
-    if last is None:
-        raise VideoRefusedError("broken")
-    for ready in (*scaler.scale(last), *scaler.rest()):
+    for ready in (*scaler.scale(chosen), *scaler.rest()):
         return Image.frombytes("RGB", (ready.width, ready.height), _rows(ready))
     raise VideoRefusedError("broken")
 
@@ -347,7 +385,7 @@ class Track:
         self.end = 0.0
         self.last: int | None = None
 
-    def take(self, packet: Packet) -> Iterator[Packet]:
+    def take(self, packet: "Packet[Any]") -> "Iterator[Packet[Any]]":
         """The packets of the result that are ready. An empty packet ends the stream."""
         if packet.size:
             self.packets += 1
@@ -363,23 +401,23 @@ class Track:
             ready.stream = self.stream
             yield ready
 
-    def made(self, packet: Packet) -> Iterator[Packet]:
+    def made(self, packet: "Packet[Any]") -> "Iterator[Packet[Any]]":
         """A copy, which has no side data."""
         if not packet.size or (packet.dts is None and packet.pts is None):
             return
         copy = Packet(self.data(packet))
         copy.time_base, copy.duration, copy.is_keyframe = packet.time_base, packet.duration, packet.is_keyframe
-        dts = packet.pts if packet.dts is None else packet.dts
+        dts: int = packet.pts if packet.dts is None else packet.dts  # type: ignore[assignment]
         if self.last is not None:
             dts = max(dts, self.last + 1)
         self.last = dts
         copy.dts, copy.pts = dts, dts if packet.pts is None else max(packet.pts, dts)
         yield copy
 
-    def data(self, packet: Packet) -> bytes:
+    def data(self, packet: "Packet[Any]") -> bytes:
         return bytes(packet)
 
-    def frames(self, packet: Packet) -> Iterator[Any]:
+    def frames(self, packet: "Packet[Any]") -> Iterator[Any]:
         """Decoded frames. A few may be damaged."""
         try:
             yield from packet.decode()
@@ -395,7 +433,7 @@ class CopiedH264(Track):
     KEPT = frozenset({1, 2, 3, 4, 5, 7, 8, 9})
     """Units that players need: slices, parameter sets, delimiters."""
 
-    def data(self, packet: Packet) -> bytes:
+    def data(self, packet: "Packet[Any]") -> bytes:
         whole = bytes(packet)
         width = (self.source.video.codec_context.extradata or b"\1\0\0\0\3")[4] % 4 + 1
         kept, at = [], 0
@@ -424,7 +462,7 @@ class EncodedVideo(Track):
         self.pause = 1 / FAST if source.rate > FAST else 0.0
         self.due = 0.0
 
-    def made(self, packet: Packet) -> Iterator[Packet]:
+    def made(self, packet: "Packet[Any]") -> "Iterator[Packet[Any]]":
         for frame in self.frames(packet):
             if frame.time is None or (seconds := frame.time - self.source.start) < self.due:
                 continue
@@ -435,9 +473,9 @@ class EncodedVideo(Track):
             yield from self.encoded(self.scaler.rest())
             yield from self.stream.encode(None)
 
-    def encoded(self, frames: Iterator[VideoFrame]) -> Iterator[Packet]:
+    def encoded(self, frames: Iterator[VideoFrame]) -> "Iterator[Packet[Any]]":
         for frame in frames:
-            frame.pict_type = 0
+            frame.pict_type = PictureType.NONE
             yield from self.stream.encode(frame)
 
 
@@ -451,7 +489,7 @@ class EncodedAudio(Track):
             context.format, context.layout, context.sample_rate, frame_size=context.frame_size or None
         )
 
-    def made(self, packet: Packet) -> Iterator[Packet]:
+    def made(self, packet: "Packet[Any]") -> "Iterator[Packet[Any]]":
         for frame in self.frames(packet):
             if frame.pts is not None:
                 frame.pts -= round(self.source.start / frame.time_base)
@@ -461,7 +499,7 @@ class EncodedAudio(Track):
                 yield from self.encoded(None)
             yield from self.stream.encode(None)
 
-    def encoded(self, frame: AudioFrame | None) -> Iterator[Packet]:
+    def encoded(self, frame: AudioFrame | None) -> "Iterator[Packet[Any]]":
         for ready in self.resampler.resample(frame):
             yield from self.stream.encode(ready)
 
@@ -476,36 +514,40 @@ def _video_track(source: Source, out: OutputContainer, bits: int) -> Track:
     options = {"preset": "veryfast", "crf": "23", "maxrate": str(bits), "bufsize": str(2 * bits), "threads": "1"}
     made = out.add_stream("libx264", rate=max(1, min(30, round(source.rate))), options=options)
     made.width, made.height, made.pix_fmt = *size, "yuv420p"
-    made.codec_context.time_base, made.codec_context.gop_size, made.thread_count = Fraction(1, TICKS), 120, 1
+    context, first = made.codec_context, source.first
+    context.time_base, context.gop_size, context.thread_count = Fraction(1, TICKS), 120, 1
+    context.colorspace, context.color_range = first.colorspace, 1
+    context.color_primaries, context.color_trc = first.color_primaries, first.color_trc
     return EncodedVideo(source, made, size)
 
 
-def _audio_track(source: Source, out: OutputContainer) -> Track | None:
-    if source.audio is None:
-        return None
+def _audio_track(source: Source, audio: AudioStream, out: OutputContainer) -> Track:
     if source.is_sound_copied:
-        return Track(source, out.add_stream_from_template(source.audio, opaque=True))
-    context = source.audio.codec_context
+        return Track(source, out.add_stream_from_template(audio, opaque=True))
+    context = audio.codec_context
     rate = context.sample_rate if context.sample_rate in SOUND_RATES and source.ext == "mp4" else SOUND_RATES[-1]
     layout = "mono" if context.layout.nb_channels == 1 else "stereo"
-    made = out.add_stream(ENCODED_SOUND[source.ext], rate=rate, layout=layout, bit_rate=SOUND_BITS)
+    made: AudioStream = out.add_stream(  # type: ignore[assignment]
+        ENCODED_SOUND[source.ext], rate=rate, layout=layout, bit_rate=SOUND_BITS
+    )
     made.codec_context.open()
     return EncodedAudio(source, made)
 
 
 # --- The two acts ----------------------------------------------------------------------------------------
-def probe(job: dict[str, Any], source: IO[bytes]) -> dict[str, Any]:
+def probe(job: dict[str, Any], given: IO[bytes]) -> dict[str, Any]:
     """Facts of a video, by its header and its first frame."""
-    with _opened(source, job["longest"], PROBE_BYTES) as found:
-        return found.facts()
+    with _opened(given, job["longest"], most=PROBE_BYTES) as source:
+        return source.facts()
 
 
 def convert(job: dict[str, Any], files: list[IO[bytes]], report: forking.Report) -> dict[str, Any]:
     """Write the video and its poster. Returns its facts."""
     given, written, read, poster = files
-    with _opened(given, job["longest"], sys.maxsize) as source:
+    with _opened(given, job["longest"]) as source:
+        first = source.first
         poster_of(source).save(poster, "JPEG", quality=90)
-        source.container.seek(0)
+    with _opened(given, job["longest"], first) as source:
         facts = source.facts() | _write(source, job, written, read, report)
     return facts | {"size": written.seek(0, os.SEEK_END), "seconds": time.process_time()}
 
@@ -513,27 +555,35 @@ def convert(job: dict[str, Any], files: list[IO[bytes]], report: forking.Report)
 def _write(
     source: Source, job: dict[str, Any], written: IO[bytes], read: IO[bytes], report: forking.Report
 ) -> dict[str, Any]:
-    room = int(job["bytes"] * 8 * 0.9 / max(source.duration or 0, 1)) - SOUND_BITS
-    front = {"movflags": "+faststart"} if source.ext == "mp4" else {"cues_to_front": "1"}
     with av.open(
-        written, "w", format=source.ext, container_options=front, io_open=lambda _url, _flags, _options: read
+        _Made(written),
+        "w",
+        format=source.ext,
+        container_options=MUXING[source.ext],
+        io_open=lambda _url, _flags, _options: read,
     ) as out:
-        out.flags |= av.container.Flags.bitexact.value
-        tracks = {source.video.index: _video_track(source, out, min(BITS, max(LEAST_BITS, room)))}
-        sound = _audio_track(source, out)
-        if source.audio is not None and sound is not None:
-            tracks[source.audio.index] = sound
-        for packet in source.container.demux([stream for stream in (source.video, source.audio) if stream]):
+        tracks = _tracks(source, out, job["bytes"])
+        for packet in source.container.demux(source.streams):
             track = tracks[packet.stream.index]
             for ready in track.take(packet):
                 out.mux(ready)
             if source.duration:
                 report(min(99, int(100 * track.end / source.duration)))
-            if time.process_time() > job["seconds"] - 1:
+            if time.process_time() > job["seconds"]:
                 raise VideoRefusedError("time")
     _check_whole(source, tracks)
+    sound = source.audio and tracks[source.audio.index]
     ends = [track.end for track in tracks.values()]
-    return {"duration": round(max(ends), 3), "has_sound": sound is not None and sound.packets > 0}
+    return {"duration": round(max(ends), 3), "has_sound": bool(sound and sound.packets)}
+
+
+def _tracks(source: Source, out: OutputContainer, most: int) -> dict[int, Track]:
+    """The tracks by the stream that they come from. Their bits a second fit into so many bytes."""
+    room = int(most * 8 * 0.9 / max(source.duration or 0, 1)) - SOUND_BITS
+    tracks = {source.video.index: _video_track(source, out, min(BITS, max(LEAST_BITS, room)))}
+    if source.audio is not None:
+        tracks[source.audio.index] = _audio_track(source, source.audio, out)
+    return tracks
 
 
 def _check_whole(source: Source, tracks: dict[int, Track]) -> None:

@@ -28,21 +28,29 @@ def film(
     options: tuple[tuple[str, str], ...] = (),
     movflags: str = "",
 ) -> bytes:
-    """A video whose left half is red. `times`: those of its frames, in frames. `secret`: its tags."""
+    """A video whose left half is red. `times`: those of its frames, in frames. `secret`: in tags, a second sound,
+    chapters and an attachment.
+    """
     file = io.BytesIO()
     tags = dict.fromkeys(("title", "location", "comment", "com.apple.quicktime.model"), secret) if secret else {}
+    if secret:
+        tags["creation_time"] = "2020-02-02T20:20:20Z"
     front = {"movflags": movflags} if movflags else {}
-    with av.open(file, "w", format=container, container_options=front) as out:
+    reader = lambda *_about: io.BytesIO(file.getvalue())  # noqa: E731
+    with av.open(file, "w", format=container, container_options=front, io_open=reader) as out:
         out.metadata.update(tags)
         shown = out.add_stream(codec, rate=rate, options=dict(options))
         shown.width, shown.height, shown.pix_fmt, shown.thread_count = *size, pixels, 1
         shown.codec_context.sample_aspect_ratio = ratio
         if turned:
             shown.set_display_rotation(turned)
-        heard: Any = out.add_stream(sound, rate=8_000 if "law" in sound else RATE, layout=layout) if sound else None
-        for stream in filter(None, (shown, heard)):
-            if secret:
-                stream.metadata.update({"title": secret, "handler_name": secret, "language": "eng"})
+        heard: Any = None
+        if sound:
+            rate_heard = 8_000 if "law" in sound else RATE
+            heard = out.add_stream(sound, rate=rate_heard, layout=layout, options={"strict": "experimental"})
+        streams = [stream for stream in (shown, heard) if stream]
+        if secret:
+            _hide(out, streams, secret)
         for at in times or range(frames):
             frame = _frame(size, at).reformat(format=pixels)
             frame.pts, frame.time_base = at, Fraction(1, rate)
@@ -51,6 +59,14 @@ def film(
             _add_sound(out, heard, ((times or (frames,))[-1]) / rate)
         out.mux(shown.encode(None))
     return file.getvalue()
+
+
+def _hide(out: Any, streams: list[Any], secret: str) -> None:
+    for stream in streams:
+        stream.metadata.update({"title": secret, "handler_name": secret, "language": "eng"})
+    out.set_chapters([{"id": 1, "start": 0, "end": 100, "time_base": Fraction(1, 1000), "metadata": {"title": secret}}])
+    if out.format.name == "matroska":
+        out.add_attachment(f"{secret}.txt", "text/plain", secret.encode())
 
 
 def _frame(size: tuple[int, int], at: int) -> av.VideoFrame:
