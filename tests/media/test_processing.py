@@ -1,9 +1,12 @@
 """Uploaded videos are converted by a worker, and posts wait for them."""
 
+import io
+import json
 import os
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.export import write_archive
 from accounts.models import User
 from items import scheduling
 from items.models import Failure, Item, ItemType, ScheduledPost, Visibility
@@ -253,6 +257,16 @@ def test_a_video_is_deleted_while_it_is_converted(ann: User, monkeypatch: pytest
     assert endings() == []
     assert not MediaFile.objects.exists()
     assert not convert_waiting()
+
+
+def test_an_export_leaves_an_unfinished_video_out(ann: User) -> None:
+    medium = sent(ann)
+    file = io.BytesIO()
+    write_archive(ann, file)
+    with zipfile.ZipFile(file) as archive:
+        (row,) = map(json.loads, archive.read("media.jsonl").splitlines())
+        assert (row["id"], row["file"]) == (str(medium.pk), "")
+        assert not [name for name in archive.namelist() if name.startswith("media/")]
 
 
 def test_an_account_is_purged(ann: User) -> None:
