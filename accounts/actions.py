@@ -162,6 +162,7 @@ def edit_preferences(
     post_visibility: str | None = None,
     post_sensitive: bool | None = None,
     post_language: str | None = None,
+    plays_videos: bool | None = None,
 ) -> User:
     """Change preferences. None: no change; "": as the browser says. Raises ValidationError by field."""
     if language and language not in dict(settings.LANGUAGES):
@@ -188,6 +189,7 @@ def edit_preferences(
         "post_visibility": post_visibility,
         "post_sensitive": post_sensitive,
         "post_language": post_language,
+        "plays_videos": plays_videos,
     }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:

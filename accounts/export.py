@@ -70,6 +70,7 @@ class AccountRow(msgspec.Struct):
     post_visibility: str
     post_sensitive: bool
     post_language: str
+    plays_videos: bool
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -192,6 +193,7 @@ def _account(user: User) -> ExportFile:
         user.post_visibility,
         user.post_sensitive,
         user.post_language,
+        user.plays_videos,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),
@@ -231,7 +233,7 @@ def _media(user: User) -> ExportFile:
         (
             MediumRow(
                 str(row.pk),
-                "" if row.hidden_at else _media_path(row),
+                _media_path(row) if row.ext and not row.hidden_at else "",
                 row.use,
                 str(row.item_id or "") or None,
                 str(row.session_id or "") or None,
@@ -265,9 +267,10 @@ def _write_media(archive: zipfile.ZipFile, user: User) -> None:
     """Write the user's media into the archive, without hidden ones and those being withdrawn."""
     rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
-        for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:
-            with suppress(FileNotFoundError), store().open(name) as file:
-                member = zipfile.ZipInfo(_media_path(row, ext), date_time=row.created_at.timetuple()[:6])
+        for ending in filter(None, (row.ext, row.captions)):
+            with suppress(FileNotFoundError), store().open(f"{row.name}.{ending}") as file:
+                path = _media_path(row, "vtt" if ending == row.captions else "")
+                member = zipfile.ZipInfo(path, date_time=row.created_at.timetuple()[:6])
                 with archive.open(member, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(file, copy)
 

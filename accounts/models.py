@@ -224,6 +224,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     post_language = models.CharField(
         max_length=CODE_LENGTH, blank=True, default="", db_default="", help_text="What the user writes in."
     )
+    plays_videos = models.BooleanField(
+        default=False, db_default=False, help_text="Whether videos in view play by themselves, without sound."
+    )
     takes_requests = models.BooleanField(
         default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."
     )

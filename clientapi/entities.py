@@ -277,11 +277,11 @@ class Tag(msgspec.Struct, gc=False):
 
 
 class Attachment(msgspec.Struct):
-    """A picture or video."""
+    """A picture or video. `url` is null until a video is converted."""
 
     id: str
     type: str
-    url: str
+    url: str | None
     preview_url: str | None
     remote_url: str | None
     preview_remote_url: str | None
@@ -297,8 +297,8 @@ class Attachment(msgspec.Struct):
         return cls(
             medium.id,
             medium.type,
-            absolute(medium.url),
-            absolute(medium.preview_url) if medium.preview_url != medium.url else None,
+            absolute(medium.url) or None,
+            absolute(medium.preview_url) if medium.has_still and medium.preview_url else None,
             None,
             None,
             meta,

@@ -14,6 +14,7 @@ from accounts.models import User
 from clientapi.entities import time_text
 from clientapi.oauth.bearer import AppAuthentication
 from items.actions import PrivateRepostError, RepostError
+from items.attachments.attachments import UnfinishedError
 from items.filters.filters import FILTERS, FilterCapError, NothingToFindError
 from items.idempotency import IdempotencyConflictError
 from items.polls import ChoiceError, PollEndedError, PollFixedError, VotedError
@@ -57,6 +58,7 @@ class InvalidError(ClientError):
 INVALID = "Validation failed: {}"
 TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     ContentError: (422, INVALID),
+    UnfinishedError: (422, "Cannot attach files that have not finished processing. Try again in a moment!"),
     RepostError: (422, INVALID),
     PublishTimeError: (422, INVALID),
     BadSubscriptionError: (422, "Validation failed: {0.field}: {0}"),

@@ -40,7 +40,7 @@ api_patterns = [
     path("push/subscription", push.SubscriptionView.as_view()),
     path("bookmarks", timelines.BookmarksView.as_view()),
     path("favourites", timelines.FavouritesView.as_view()),
-    path("media", media.MediaView.as_view()),
+    path("media", media.WaitingMediaView.as_view()),
     path("media/<id:media_id>", media.MediumView.as_view()),
     path("accounts", accounts.AccountsView.as_view()),
     path("profile/avatar", accounts.FaceView.as_view()),

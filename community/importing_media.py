@@ -10,10 +10,11 @@ from community.dataset import Dataset, PostRow, UserRow
 from community.dataset_files import PathError, open_inside
 from community.problems import LineError
 from media import attaching
-from media.actions import MediaError, check_file, clean_description, delete_stored, upload
+from media.actions import MediaError, check_file, clean_description, delete_stored
 from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
 from media.models import MediaFile, Use
+from media.processing import upload_at_once
 from media.sweeping import orphaned_names
 
 TRIES = 24
@@ -66,7 +67,7 @@ class Pictures:
         for path, words in post.media:
 
             def keep(file: IO[bytes], words: str = words) -> MediaFile:
-                return upload(owner_id=owner_id, file=file, description=words)
+                return upload_at_once(owner_id=owner_id, file=file, description=words)
 
             with self._reporting_errors(lambda what: self._wrong_medium(post, what), path):
                 rows.append(self._store(path, keep))

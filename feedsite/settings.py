@@ -260,6 +260,7 @@ CELERY_TASK_ROUTES = dict.fromkeys(
     (
         "items.give_link_card",
         "items.read_link_pages",
+        "media.convert_videos",
         "media.make_sizes",
         "moving.run_import",
         "moving.sweep",
@@ -322,6 +323,7 @@ CELERY_BEAT_SCHEDULE = {
         ("extend the sitemap", "public.extend_sitemap", 600.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
         ("sweep files of media", "media.sweep_files", 3600.0),
+        ("convert videos", "media.convert_videos", 10.0),
         ("make sizes of old pictures", "media.make_sizes", 60.0),
     )
 }
@@ -628,6 +630,10 @@ MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
 MEDIA_ORIGIN = addresses.origin(_PUBLIC)
 MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
 MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
+MEDIA_VIDEO_SECONDS = env.media_video_minutes * 60
+# Maximum processor seconds for one video, and for a member's videos of a day.
+MEDIA_VIDEO_CPU_SECONDS = 900.0
+MEDIA_VIDEO_DAY_SECONDS = float(env.media_video_daily_seconds)
 MEDIA_PIXELS = env.media_megapixels * 1_000_000
 # Pictures decoded in parallel on this machine, maximum seconds for one, and maximum seconds of waiting.
 MEDIA_PROCESSES = 1 if env.small else PROCESSORS

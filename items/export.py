@@ -83,7 +83,7 @@ class FilterRow(msgspec.Struct):
 class ScheduledRow(msgspec.Struct):
     """A scheduled post. `failure`: why it was not published."""
 
-    publish_at: datetime
+    publish_at: datetime | None
     failure: str
     post: dict[str, Any]
 

@@ -603,22 +603,27 @@ class Failure(models.TextChoices):
     QUOTE_GONE = "quote_gone", _("The post it quotes is gone, or its author doesn't allow you to quote it.")
     REFUSED = "refused", _("Its text or pictures are no longer allowed.")
     STRANGERS = "strangers", _("You messaged many new people.")
+    VIDEO = "video", _("Its video couldn't be converted.")
     ERROR = "error", _("Something went wrong on our side.")
 
 
 class ScheduledPost(models.Model):
-    """A post that waits for its time."""
+    """A post that waits for its time, its video, or both."""
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     post = models.JSONField(help_text="The arguments of items.actions.publish, with ids of items.")
-    publish_at = models.DateTimeField()
+    publish_at = models.DateTimeField(null=True, help_text="Null: as soon as its video is ready.")
+    awaits = models.BigIntegerField(null=True, help_text="The medium that it waits for (media.processing).")
     key = models.CharField(max_length=255, help_text="The client's idempotency key, or a random one.")
     failure = models.CharField(max_length=16, choices=Failure.choices, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["sender", "key"], name="scheduled_once")]
-        indexes = [models.Index(fields=["publish_at"], condition=Q(failure=""), name="scheduled_due")]
+        indexes = [
+            models.Index(fields=["publish_at"], condition=Q(failure=""), name="scheduled_due"),
+            models.Index(fields=["awaits"], condition=Q(awaits__isnull=False), name="scheduled_awaits"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.sender_id} at {self.publish_at}"

@@ -7,10 +7,10 @@ from accounts.about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, account_recounted, export_requested
-from items import actions, counts, export, purge, text
+from items import actions, counts, export, purge, scheduling, text
 from items.attachments import attachments
 from media.models import MediaFile, Use
-from media.signals import medium_described, owner_hidden, sizes_made
+from media.signals import medium_described, owner_hidden, sizes_made, video_processed
 
 
 @receiver(limits_asked)
@@ -61,6 +61,12 @@ def rename_attachments(sender: type[MediaFile], media: list[MediaFile], **kwargs
 def show_sizes(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
     """Offer the sizes of posts' pictures."""
     attachments.rewrite_facts(_shown_by(media))
+
+
+@receiver(video_processed)
+def release_waiting(sender: type[MediaFile], media_id: int, **kwargs: Any) -> None:
+    """Let the post that waits for a video come out."""
+    scheduling.end_waiting(media_id)
 
 
 def _shown_by(media: list[MediaFile]) -> set[int]:

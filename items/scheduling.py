@@ -3,6 +3,7 @@
 A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it.
 """
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from accounts.about.site import current
 from accounts.models import User
 from items import actions
 from items.attachments import attachments
+from items.attachments.attachments import UnfinishedError
 from items.conversations.recipients import StrangersError
 from items.idempotency import IdempotencyConflictError
 from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibility
@@ -25,9 +27,10 @@ from items.quotes import NotQuotableError, check_quote
 from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
 from media import attaching
-from media.models import MediaFile
-from media.objects import MediaObject, object_from_row
+from media.models import MediaFile, MediaState
+from media.objects import OwnMedium, own_medium
 from media.offering import reports_blocked_media
+from storage.queue import task
 from web.refusals import ConflictError, RefusalError
 
 logger = logging.getLogger(__name__)
@@ -53,12 +56,22 @@ class PublishTimeError(RefusalError, ValueError):
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
+def publish_or_wait(*, sender: User, idempotency_key: str = "", **post: Any) -> Item | ScheduledPost:
+    """Publish an item, or schedule it for when its video is ready. Raises what `publish` and `schedule` do."""
+    waiting = ScheduledPost.objects.filter(sender=sender, key=idempotency_key, publish_at=None)
+    is_repeated = bool(idempotency_key) and post.get("type") == ItemType.VIDEO and waiting.exists()
+    if not is_repeated:
+        with contextlib.suppress(UnfinishedError):
+            return actions.publish(sender=sender, idempotency_key=idempotency_key, **post)
+    return schedule(sender=sender, publish_at=None, idempotency_key=idempotency_key, **post)
+
+
 @reports_blocked_media
 @transaction.atomic
 def schedule(
     *,
     sender: User,
-    publish_at: datetime,
+    publish_at: datetime | None,
     content: dict[str, Any],
     type: str = ItemType.TEXT,  # noqa: A002 (the field's name)
     title: str = "",
@@ -69,8 +82,8 @@ def schedule(
     quotable_by: str | None = None,
     idempotency_key: str = "",
 ) -> ScheduledPost:
-    """Schedule a post. Raises TimeError, ScheduledCapError, ContentError, NotQuotableError and
-    IdempotencyConflictError.
+    """Schedule a post. `publish_at` None: as soon as its video is ready. Raises PublishTimeError, ScheduledCapError,
+    ContentError, NotQuotableError and IdempotencyConflictError.
     """
     if reply_to and (reply_to.repost_of or reply_to).is_private:
         visibility = Visibility.MENTIONED
@@ -85,31 +98,36 @@ def schedule(
         "quote_of": quote_of and quote_of.pk,
         "quotable_by": quotable_by,
     }
+    if publish_at is None and idempotency_key:
+        post["idempotency_key"] = idempotency_key  # the item keeps it, for calls that are repeated later
     _check(post)
     _lock(sender)
     own = ScheduledPost.objects.filter(sender=sender)
     if idempotency_key and (known := own.filter(key=idempotency_key).first()):
-        if (known.post, known.publish_at) != (post, publish_at):
+        if known.post != post or (publish_at and known.publish_at != publish_at):
             raise IdempotencyConflictError
         return known
-    _check_time(publish_at)
+    if publish_at:
+        _check_time(publish_at)
     if own.count() >= MOST:
         raise ScheduledCapError(f"You can have up to {MOST} scheduled posts.")
-    _reserve_media(sender, post)
-    return ScheduledPost.objects.create(
-        sender=sender, post=post, publish_at=publish_at, key=idempotency_key or uuid.uuid4().hex
-    )
+    awaits = _reserve_media(sender, post)
+    row = ScheduledPost(sender=sender, post=post, awaits=awaits, key=idempotency_key or uuid.uuid4().hex)
+    row.publish_at = publish_at or _at_once(awaits)
+    row.save()
+    return row
 
 
 @reports_blocked_media
 @transaction.atomic
 def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **fields: Any) -> ScheduledPost:
-    """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, TimeError, ContentError,
-    NotQuotableError.
+    """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, PublishTimeError,
+    ContentError, NotQuotableError.
     """
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
-    if publish_at is not None or row.failure:
-        _check_time(publish_at or row.publish_at)
+    time = publish_at or row.publish_at
+    if time is not None and (publish_at is not None or row.failure):
+        _check_time(time)
     post = row.post | fields
     answered = Item.objects.filter(pk=post["reply_to"]).first() if post["reply_to"] else None
     if answered and answered.is_private:
@@ -118,9 +136,9 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
         _check_quote(Item.objects.filter(pk=post["quote_of"]).first(), sender, post["visibility"])
     _check(post)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
-    _reserve_media(sender, post)
-    row.post, row.publish_at, row.failure = post, publish_at or row.publish_at, ""
-    row.save(update_fields=["post", "publish_at", "failure"])
+    row.awaits = _reserve_media(sender, post)
+    row.post, row.publish_at, row.failure = post, time or _at_once(row.awaits), ""
+    row.save(update_fields=["post", "publish_at", "awaits", "failure"])
     return row
 
 
@@ -157,9 +175,17 @@ def _lock(sender: User) -> None:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=sender.pk)
 
 
-def _reserve_media(sender: User, post: dict[str, Any]) -> None:
+def _reserve_media(sender: User, post: dict[str, Any]) -> int | None:
+    """Keep the post's media for it. Returns the one that is still being converted."""
     item = Item(sender=sender, type=post["type"], content=post["content"], visibility=post["visibility"])
-    attaching.reserve(attachments.claim_media(item), is_private=item.is_private)
+    rows = attachments.claim_media(item, takes_unfinished=True)
+    attaching.reserve(rows, is_private=item.is_private)
+    return next((row.pk for row in rows if row.state == MediaState.PROCESSING), None)
+
+
+def _at_once(awaits: int | None) -> datetime | None:
+    """The time of a post that comes out as soon as it can: none is known while it waits for its video."""
+    return None if awaits else timezone.now()
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
@@ -167,7 +193,7 @@ def publish_due() -> int:
     """Publish the posts whose time has come."""
     if current().read_only_why:
         return 0
-    due = ScheduledPost.objects.filter(publish_at__lte=Now(), failure="").order_by("publish_at")
+    due = ScheduledPost.objects.filter(publish_at__lte=Now(), failure="", awaits=None).order_by("publish_at")
     published, broken = 0, None
     for post_id in list(due.values_list("pk", flat=True)[:BATCH]):
         try:
@@ -183,19 +209,51 @@ def publish_due() -> int:
 def publish_scheduled(*, post_id: int) -> bool:
     """Publish one post if it is due and nobody else has it. True if it is now published or held."""
     rows = ScheduledPost.objects.select_for_update(skip_locked=True, of=("self",)).select_related("sender")
-    row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="").first()
+    row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="", awaits=None).first()
     if row is None:
         return False
     outcome = _publish(row)
     if isinstance(outcome, Failure):
-        row.failure = outcome
-        row.save(update_fields=["failure"])
-        scheduled_ended.send(sender=ScheduledPost, user=row.sender, item=None)
+        _fail(row, outcome)
         return False
     row.delete()
     if outcome.status == Status.IN_REVIEW:
         scheduled_ended.send(sender=ScheduledPost, user=row.sender, item=outcome)
     return True
+
+
+@task("items.publish_ready")
+def publish_ready(post_id: int) -> None:
+    """Publish a post whose video is ready."""
+    if not current().read_only_why:
+        publish_scheduled(post_id=post_id)
+
+
+@transaction.atomic
+def end_waiting(medium_id: int) -> None:
+    """Release the post that waits for a medium: it comes out now, at its time, or not."""
+    row = (
+        ScheduledPost.objects.select_for_update(of=("self",)).select_related("sender").filter(awaits=medium_id).first()
+    )
+    if row is None:
+        return
+    medium = MediaFile.objects.filter(pk=medium_id).first()
+    if medium is not None and medium.state == MediaState.PROCESSING:
+        return
+    row.awaits = None
+    row.save(update_fields=["awaits"])
+    if medium is None or medium.state == MediaState.FAILED:
+        _fail(row, Failure.VIDEO)
+    elif row.publish_at is None:
+        row.publish_at = timezone.now()
+        row.save(update_fields=["publish_at"])
+        publish_ready.delay_on_commit(row.pk)
+
+
+def _fail(row: ScheduledPost, failure: Failure) -> None:
+    row.failure = failure
+    row.save(update_fields=["failure"])
+    scheduled_ended.send(sender=ScheduledPost, user=row.sender, item=None)
 
 
 def _publish(row: ScheduledPost) -> Item | Failure:
@@ -211,7 +269,7 @@ def _publish(row: ScheduledPost) -> Item | Failure:
     try:
         with transaction.atomic():
             attaching.release(owner_id=sender.pk, ids=media_ids(fields["content"]))
-            return actions.publish(sender=sender, idempotency_key=f"scheduled-{row.pk}", **fields)
+            return actions.publish(sender=sender, **{"idempotency_key": f"scheduled-{row.pk}"} | fields)
     except StrangersError:
         return Failure.STRANGERS
     except ContentError:
@@ -244,6 +302,6 @@ def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[Med
     return {post_id: [known[number] for number in several if number in known] for post_id, several in ids.items()}
 
 
-def media_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaObject]]:
-    """The media of scheduled posts as readers get them, by id."""
-    return {post_id: [object_from_row(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}
+def media_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[OwnMedium]]:
+    """The media of scheduled posts for their author, by id."""
+    return {post_id: [own_medium(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}

@@ -41,7 +41,7 @@ def sweep_link_cards() -> None:
 @task("items.publish_scheduled")
 @only_if_rows(
     "items.publish_scheduled",
-    "SELECT publish_at FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''",
+    "SELECT publish_at FROM items_scheduledpost WHERE publish_at <= now() AND failure = '' AND awaits IS NULL",
     work="scheduled posts",
 )
 def publish_scheduled() -> None:

@@ -12,6 +12,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -19,16 +20,29 @@ from typing import IO, Any, NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from media.converter import VideoLimits, probe, takes_videos
 from media.decoder import DecodedPicture, DecoderError, decoder, decoder_slot
-from media.files import StoreError, new_name
+from media.files import ORIGINAL, StoreError, new_name
 from media.kinds import kind_of
-from media.models import DESCRIPTION_LENGTH, FileMove, MediaFile, MediaKind, Use, file_names
+from media.models import (
+    DESCRIPTION_LENGTH,
+    FileMove,
+    MediaFile,
+    MediaKind,
+    MediaState,
+    Use,
+    VideoConversion,
+    file_names,
+)
 from media.offering import BlockedMediaError, check_allowed, reports_blocked_media
+from media.reasons import video_reason
 from media.signals import medium_described
 from media.store import incoming, store
+from storage.connections import database_now
 from storage.queue import task
 from web.letters import is_blank
 from web.refusals import ConflictError, RefusalError
@@ -40,8 +54,11 @@ CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
 FRAMES = 500
 """Most frames of an animation."""
-FILM_PIXELS = 16_000_000
-"""The process that reads a video gets the memory limit of a picture of this size."""
+VIDEOS_WAITING = 10
+"""Most videos of a member that wait for their conversion."""
+WAITING_SECONDS = 60.0
+"""When a member with more may try again."""
+DAY = timedelta(days=1)
 FAST = 50
 """Most file moves done right after the commit. A task does the rest."""
 MOVES = 500
@@ -63,6 +80,9 @@ class PictureLimits(NamedTuple):
 
 POSTED = PictureLimits()
 """The shape of pictures of items."""
+POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
+POSTER_FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
+"""What is written of a video's poster, whose preview and sizes are stored."""
 
 
 class MediaError(RefusalError, ValueError):
@@ -103,6 +123,16 @@ class BlockedError(MediaError):
     """A site rule blocks the file."""
 
 
+class VideoBudgetError(RefusalError):
+    """The member's videos wait for their conversion, or took the site's time of a day."""
+
+    code = "video_budget"
+
+    def __init__(self, words: str, *, wait: float) -> None:
+        super().__init__(words)
+        self.wait = max(wait, 1.0)
+
+
 MOVES_FAILED = 20
 """A round of moves ends after this many failures."""
 
@@ -117,12 +147,22 @@ def upload(
     focus: tuple[float, float] = (0.0, 0.0),
     key: str = "",
     shape: PictureLimits = POSTED,
+    is_awaited: bool = False,
 ) -> MediaFile:
     """Check, rewrite and store a file. Returns its unused row, or that of an earlier call with this `key`.
 
-    Raises MediaError, KeyConflictError, DecoderBusyError and StoreError.
+    A worker converts a video later, unless the caller does (`is_awaited`, media.processing.upload_at_once). Raises
+    MediaError, KeyConflictError, VideoBudgetError, DecoderBusyError and StoreError.
     """
-    return store_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
+    return store_file(
+        owner_id=owner_id,
+        file=file,
+        description=description,
+        focus=focus,
+        key=key,
+        shape=shape,
+        is_awaited=is_awaited,
+    )
 
 
 def store_file(
@@ -133,6 +173,7 @@ def store_file(
     focus: tuple[float, float] = (0.0, 0.0),
     key: str = "",
     shape: PictureLimits = POSTED,
+    is_awaited: bool = False,
 ) -> MediaFile:
     """As `upload`, for a file that nobody sent: nobody is told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
@@ -149,24 +190,37 @@ def store_file(
         focus_y=focus[1],
         key=key,
     )
+    original = new_name() if kind == MediaKind.VIDEO else ""
+    if original and not is_awaited:
+        check_video_budget(owner_id)
     with temporary_path() as draft:
-        files = (
-            _process_picture(row, file, draft, shape) if kind == MediaKind.IMAGE else _process_video(row, file, draft)
-        )
+        files = [_prepare_video(row, file, draft)] if original else _process_picture(row, file, draft, shape)
         row.name = new_name(has_sizes=bool(row.widths))
-        kept = list(zip(files, row.files, strict=True))
+        kept = list(zip(files, [f"{original}.{ORIGINAL}"] if original else row.files, strict=True))
         try:
             for source, name in kept:
                 store().save(source, name)
             with transaction.atomic():
                 check_blocked(row, is_face=shape is not POSTED)
                 row.save(force_insert=True)
+                if original:
+                    _request_conversion(row, original, is_awaited=is_awaited)
         except BaseException as error:
             delete_stored(name for _source, name in kept)
             if isinstance(error, IntegrityError) and key and (made := _earlier_upload(owner_id, key, digest)):
                 return made
             raise
     return row
+
+
+def _request_conversion(row: MediaFile, original: str, *, is_awaited: bool) -> None:
+    """Have a video converted, in the transaction that stores its row. An awaited one is claimed already."""
+    from media.processing import convert_waiting  # it stands above
+
+    claim: dict[str, Any] = {"attempts": 1, "tried_at": Now()} if is_awaited else {}
+    VideoConversion.objects.create(media_id=row.pk, owner_id=row.owner_id, original=original, **claim)
+    if not is_awaited:
+        convert_waiting.delay_on_commit()
 
 
 def check_blocked(row: MediaFile, *, is_face: bool) -> None:
@@ -181,7 +235,7 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
     with temporary_path() as draft:
-        phash = _decoded(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
+        phash = decode_picture(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
     return _digest(file), phash
 
 
@@ -189,9 +243,11 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
     """Check size and type by the first bytes. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
-        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
+        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, MKV, WebM)."))
     if pictures_only and kind != MediaKind.IMAGE:
         raise UnknownKindError(_("Choose a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
+    if kind == MediaKind.VIDEO and not takes_videos():
+        raise UnknownKindError(_("This site takes no videos. Choose a picture."))
     most = settings.MEDIA_IMAGE_BYTES if kind == MediaKind.IMAGE else settings.MEDIA_VIDEO_BYTES
     if _size(file) > most:
         said = (
@@ -250,13 +306,16 @@ def temporary_path() -> Iterator[str]:
 
 
 def _process_picture(row: MediaFile, file: IO[bytes], draft: str, shape: PictureLimits) -> list[Path]:
-    picture = _decoded(file, draft, shape)
+    picture = decode_picture(file, draft, shape)
     for name in DecodedPicture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
     return [Path(name) for name in file_names(draft.removesuffix("."), picture.ext, picture.small_ext, picture.widths)]
 
 
-def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
+def decode_picture(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
+    """Write a picture, its preview and its sizes under names that begin so. Raises MediaError, StoreError and
+    DecoderBusyError.
+    """
     try:
         with decoder_slot():
             return decoder.run(picture_job(file, draft, shape))
@@ -269,7 +328,7 @@ def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPictur
 def picture_job(file: IO[bytes], draft: str, shape: PictureLimits) -> dict[str, Any]:
     """The decoder's job of a picture, which is copied."""
     source = Path(f"{draft}source")
-    _copy(file, source)
+    copy_file(file, source)
     return {
         "source": str(source),
         "target": draft,
@@ -295,48 +354,53 @@ def _refusal(reason: str) -> MediaError:
     return MediaError(_("This picture is damaged or incomplete. Try another one."))
 
 
-def _process_video(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
-    source, path = Path(f"{draft}source"), Path(f"{draft}video")
-    _copy(file, source)
-    job = {
-        "source": str(source),
-        "target": str(path),
-        "pixels": FILM_PIXELS,
-        "seconds": settings.MEDIA_SECONDS,
-        "bytes": settings.MEDIA_VIDEO_BYTES,
-    }
+def _prepare_video(row: MediaFile, file: IO[bytes], draft: str) -> Path:
+    """Check a video, and take its facts. Returns its copy."""
+    source = Path(f"{draft}source")
+    copy_file(file, source)
     try:
-        with decoder_slot():
-            film = decoder.film(job)
+        facts = probe(source, video_limits())
     except DecoderError as error:
         if error.reason == "full":
             raise StoreError("the disk is full") from error
-        raise MediaError(
-            _("This video doesn't work here. %(reason)s") % {"reason": _film_refusal(error.reason)}
-        ) from error
-    row.ext, row.width, row.height, row.duration = film.ext, film.width, film.height, film.duration
-    row.size, row.small_ext = path.stat().st_size, ""
-    return [path]
+        raise unusable_video(error.reason) from error
+    row.width, row.height, row.duration = facts.width, facts.height, facts.duration
+    row.state, row.progress, row.size = MediaState.PROCESSING, 0, source.stat().st_size
+    return source
 
 
-UNPLAYED = {"mulaw": "µ-law", "alaw": "A-law", "mpeg2": "MPEG-2", "vorbis": "Vorbis in MP4"}
+def video_limits(seconds: float = 0.0) -> VideoLimits:
+    """The limits of a video whose conversion may take so many processor seconds."""
+    return VideoLimits(settings.MEDIA_VIDEO_SECONDS, seconds, 2 * settings.MEDIA_VIDEO_BYTES)
 
 
-def _film_refusal(reason: str) -> str:
-    if reason in UNPLAYED:
-        return _("%(name)s is not taken: browsers can't play it.") % {"name": UNPLAYED[reason]}
-    return {
-        "mkv": _("MKV is not taken: use MP4, MOV or WebM."),
-        "kind": _("Use MP4, MOV or WebM."),
-        "pictures": _("It has no picture, or one that browsers can't play."),
-        "sides": _("It's wider or taller than 8192 pixels."),
-        "sound": _("Browsers can't play its sound."),
-        "parts": _("It has too many parts."),
-        "memory": _("It has too many parts."),
-    }.get(reason, _("It's damaged or incomplete."))
+def unusable_video(reason: str) -> UnusableMediaError:
+    """The refusal of a video, by a reason of media.reasons."""
+    return UnusableMediaError(_("This video doesn't work here. %(reason)s") % {"reason": video_reason(reason)})
 
 
-def _copy(file: IO[bytes], path: Path) -> None:
+def check_video_budget(owner_id: int) -> None:
+    """Raise VideoBudgetError if too many of the member's videos wait, or took too long today."""
+    today = VideoConversion.objects.filter(owner_id=owner_id, created_at__gt=Now() - DAY)
+    facts = today.aggregate(
+        waiting=Count("pk", filter=Q(finished_at=None)), seconds=Sum("seconds", default=0.0), oldest=Min("created_at")
+    )
+    if facts["waiting"] >= VIDEOS_WAITING:
+        raise VideoBudgetError(_("Wait until your other videos are converted."), wait=WAITING_SECONDS)
+    if facts["seconds"] >= settings.MEDIA_VIDEO_DAY_SECONDS:
+        wait = facts["oldest"] + DAY - database_now()
+        raise VideoBudgetError(video_reason("budget"), wait=wait.total_seconds())
+
+
+def drop_originals(media_ids: Iterable[int]) -> None:
+    """End conversions, in the caller's transaction. Their originals go after the commit."""
+    rows = list(VideoConversion.objects.select_for_update().filter(pk__in=list(media_ids), finished_at=None))
+    VideoConversion.objects.filter(pk__in=[row.pk for row in rows]).update(finished_at=Now())
+    schedule_moves([FileMove(name=row.original, ext=ORIGINAL) for row in rows])
+
+
+def copy_file(file: IO[bytes], path: Path) -> None:
+    """Copy a file onto this disk, or link it."""
     file.seek(0)
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
@@ -389,6 +453,8 @@ def purge(*, owner_id: int, limit: int) -> int:
     """Remove up to `limit` media of a deleted account."""
     rows = list(MediaFile.objects.select_for_update().filter(owner_id=owner_id).order_by("-pk")[:limit])
     delete_media(rows)
+    if not rows:
+        VideoConversion.objects.filter(owner_id=owner_id).delete()
     return len(rows)
 
 
@@ -396,6 +462,7 @@ def purge(*, owner_id: int, limit: int) -> int:
 def delete_media(rows: Sequence[MediaFile]) -> None:
     """Delete media. Files go after the commit."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    drop_originals(row.pk for row in rows if row.state == MediaState.PROCESSING)
     _plan_moves(rows, lambda _row: "")
 
 
@@ -409,20 +476,22 @@ def _plan_moves(rows: Sequence[MediaFile], new: Callable[[MediaFile], str]) -> N
     moves = []
     for row in rows:
         to = new(row)
-        moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext, widths=row.widths))
+        if row.ext or row.small_ext:
+            moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext, widths=row.widths))
         if row.captions:
             moves.append(FileMove(name=row.name, to=to, ext=row.captions))
         row.name = to or row.name
-    _schedule_moves(moves)
+    schedule_moves(moves)
 
 
 def drop_captions(row: MediaFile) -> None:
     """Remove a captions file. The caller saves the row."""
     if row.captions:
-        _schedule_moves([FileMove(name=row.name, ext=row.captions)])
+        schedule_moves([FileMove(name=row.name, ext=row.captions)])
 
 
-def _schedule_moves(moves: Sequence[FileMove]) -> None:
+def schedule_moves(moves: Sequence[FileMove]) -> None:
+    """Have files renamed or removed after the commit."""
     if moves:
         FileMove.objects.bulk_create(moves)
         transaction.on_commit(partial(_run_moves, [move.pk for move in moves]))

@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
 from media import attaching
-from media.models import MediaFile
+from media.models import MediaFile, MediaState
+from media.reasons import failure_of
 from web.admin import LogAdmin
 from web.rest import parse_id
 
@@ -64,13 +65,13 @@ def names_of(user_ids: Iterable[int]) -> dict[int, str]:
 class MediaFileAdmin(LogAdmin):
     """Read-only list of media, each veiled. items.admin registers it."""
 
-    list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "state")
+    list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "standing")
     fields = (
         "id",
         "shot",
         "kind",
         "use",
-        "state",
+        "standing",
         "of_item",
         "of_owner",
         "description",
@@ -124,10 +125,12 @@ class MediaFileAdmin(LogAdmin):
         return _link("admin:accounts_user_change", medium.owner_id, f"@{name}" if name else None)
 
     @admin.display(description=_("state"))
-    def state(self, medium: MediaFile) -> Any:
+    def standing(self, medium: MediaFile) -> Any:
         """Whether others may see it."""
         if medium.hidden_at:
             return _("hidden by moderators")
+        if medium.state != MediaState.READY:
+            return f"{medium.get_state_display()}: {failure_of(medium) or f'{medium.progress} %'}"
         return pgettext("medium", "withdrawn") if medium.withdrawn_at else _("shown")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
@@ -10,8 +11,8 @@ from rest_framework.request import Request
 
 from media import actions
 from media.captioning import remove_captions, set_captions
-from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
-from media.objects import MediaObject, object_from_row, parse_focus
+from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind, MediaState, Use
+from media.objects import OwnMedium, own_medium, parse_focus
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
@@ -95,10 +96,15 @@ class MediaView(ApiView):
         operation_id="upload_media",
         parameters=[IDEMPOTENCY_KEY],
         request={"multipart/form-data": Upload},
-        responses={201: MediaObject, 409: OpenApiResponse(Problem, "The key was used for something else.")},
+        responses={
+            201: OwnMedium,
+            202: OpenApiResponse(OwnMedium, "A video, which is converted now. Read it again for its `state`."),
+            409: OpenApiResponse(Problem, "The key was used for something else."),
+        },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Send a picture or video. The site rewrites it and removes it after 24 hours unless an item uses it.
+        """Send a picture or video. The site rewrites it and removes it after 24 hours unless an item uses it. A video
+        is converted afterwards. An item with it can be published meanwhile, and comes out when it is ready.
 
         Videos: MP4 and MOV with H.264, H.265, AV1, VP8, VP9 or MPEG-4 pictures, and AAC, MP3, Opus, FLAC, ALAC, AC-3 or
         PCM sound. WebM with VP8, VP9 or AV1, and Opus or Vorbis. Other tracks, such as subtitles, are removed.
@@ -106,7 +112,7 @@ class MediaView(ApiView):
         fields, key = validated_form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
             row = actions.upload(owner_id=caller(request), file=file, key=key, **fields)
-        return FeedResponse(object_from_row(row), status=201)
+        return FeedResponse(own_medium(row), status=202 if row.state == MediaState.PROCESSING else 201)
 
 
 class MediumView(ApiView):
@@ -114,17 +120,19 @@ class MediumView(ApiView):
 
     scopes = "write:media"
 
-    @extend_schema(operation_id="read_media", responses={200: MediaObject})
+    @extend_schema(operation_id="read_media", responses={200: OwnMedium})
     def get(self, request: Request, media_id: int) -> HttpResponse:
-        """One of your media that no item uses yet."""
-        return FeedResponse(object_from_row(_own(request, media_id, unused=True)))
+        """One of your media that no item uses yet, or that a scheduled one will. A client that waits for a video asks
+        every few seconds.
+        """
+        return FeedResponse(own_medium(_own(request, media_id).get(use__in=(Use.NONE, Use.LATER))))
 
-    @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: MediaObject})
+    @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: OwnMedium})
     def patch(self, request: Request, media_id: int) -> HttpResponse:
         """Change description or focus. Fields not sent stay. An item that uses the medium shows the change."""
-        row = _own(request, media_id, unused=False)
+        row = _own(request, media_id).get()
         fields = body(request, MediaEdit)
-        return FeedResponse(object_from_row(actions.describe(medium=row, **fields)))
+        return FeedResponse(own_medium(actions.describe(medium=row, **fields)))
 
     @extend_schema(operation_id="remove_media", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
@@ -142,25 +150,24 @@ class CaptionsView(ApiView):
     takes_files = {"PUT": lambda: 2 * uploads.ROOM_BYTES}
     parser_classes = [FilesParser]
 
-    @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
+    @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: OwnMedium})
     def put(self, request: Request, media_id: int) -> HttpResponse:
         """Set or replace a video's captions: a WebVTT file in UTF-8, of which only the words are kept."""
-        row, fields = _own(request, media_id, unused=False), validated_form(request, Captions)
+        row, fields = _own(request, media_id).get(), validated_form(request, Captions)
         if row.kind != MediaKind.VIDEO:
             raise serializers.ValidationError({"file": ["Only videos have captions."]})
         with fields["file"].open("rb") as file:
             done = set_captions(owner_id=caller(request), media_id=row.pk, file=file)
-        return FeedResponse(object_from_row(done))
+        return FeedResponse(own_medium(done))
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
     def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a video's captions."""
-        row = _own(request, media_id, unused=False)
+        row = _own(request, media_id).get()
         if row.kind == MediaKind.VIDEO:
             remove_captions(owner_id=caller(request), media_id=row.pk)
         return HttpResponse(status=204)
 
 
-def _own(request: Request, media_id: int, *, unused: bool) -> MediaFile:
-    rows = MediaFile.objects.filter(owner_id=caller(request), withdrawn_at=None)
-    return (rows.filter(use="") if unused else rows).get(pk=media_id)
+def _own(request: Request, media_id: int) -> "QuerySet[MediaFile]":
+    return MediaFile.objects.filter(owner_id=caller(request), withdrawn_at=None, pk=media_id)

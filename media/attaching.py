@@ -7,8 +7,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from media.actions import PICTURES_AN_ITEM, UnusableMediaError, delete_media, rename
-from media.models import NEVER, MediaFile, MediaKind, Use
+from media.actions import PICTURES_AN_ITEM, UnusableMediaError, delete_media, rename, unusable_video
+from media.models import NEVER, MediaFile, MediaKind, MediaState, Use
 from storage.connections import fetch, id_array
 
 USE = """
@@ -40,11 +40,20 @@ def unused_media(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
     return usable(owner_id).filter(pk__in=list(ids))
 
 
-def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
-    """The owner's unused media in order, locked. Raises UsedError."""
+class UnfinishedMediaError(UnusableMediaError):
+    """A video is still being converted."""
+
+
+def claim(*, owner_id: int, ids: Sequence[int], takes_unfinished: bool = False) -> list[MediaFile]:
+    """The owner's unused media in order, locked. Raises UnusableMediaError, UnfinishedMediaError."""
     found = {row.pk: row for row in unused_media(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
         raise UnusableMediaError(_("One of these pictures is gone, already used, or not yours. Add it again."))
+    for row in found.values():
+        if row.state == MediaState.FAILED:
+            raise unusable_video(row.failure)
+        if row.state == MediaState.PROCESSING and not takes_unfinished:
+            raise UnfinishedMediaError(_("This video is still being converted. Try again in a moment."))
     return [found[number] for number in ids]
 
 
@@ -66,7 +75,7 @@ def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
 
 
 def check_combination(kinds: Sequence[str]) -> None:
-    """Raise UsedError unless it is one video, or up to `PICTURES_AN_ITEM` pictures."""
+    """Raise UnusableMediaError unless it is one video, or up to `PICTURES_AN_ITEM` pictures."""
     videos = sum(kind == MediaKind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
         raise UnusableMediaError(_("A post can have pictures or one video, not both."))

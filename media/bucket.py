@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from storages.backends.s3 import S3Storage
 from urllib3.exceptions import HTTPError
 
-from media.files import CACHING, NAME, TYPES, Stored, StoreError
+from media.files import CACHING, TYPES, Stored, StoreError, is_stored_name
 from runtime.addresses import BucketAddress
 from storage.breaker import Breaker, BreakerOpenError
 
@@ -119,7 +119,7 @@ class Bucket:
                 page = self.client.list_objects_v2(**asked)
             now = datetime.now(UTC)
             for each in page.get("Contents", ()):
-                if NAME.fullmatch(each["Key"]):
+                if is_stored_name(each["Key"]):
                     yield Stored(each["Key"], each["Size"], (now - each["LastModified"]).total_seconds())
             if not page.get("IsTruncated"):
                 return

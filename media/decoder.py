@@ -1,4 +1,4 @@
-"""Starts media.decoding, and sends it jobs."""
+"""Starts media.decoding, and sends it jobs. `JobProgram` does so for each program of media.forking."""
 
 import atexit
 import contextlib
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -20,7 +20,7 @@ from runtime.loaded_programs import LoadedProgram
 from storage.queue import check_lane
 from web.refusals import RefusalError
 
-PROGRAM = LoadedProgram("media.decoding", "media.videos")
+PROGRAM = LoadedProgram("media.decoding", "media.forking")
 
 PAUSE_SECONDS = 0.02
 """Pause between two tries to get a place."""
@@ -30,10 +30,11 @@ GRACE_SECONDS = 2.0
 """Extra time to wait for an answer."""
 REASONS = frozenset(
     {"broken", "pixels", "frames", "memory", "full"}
-    | {"kind", "whole", "pictures", "sides", "sound", "parts"}
-    | {"mkv", "mulaw", "alaw", "mpeg2", "vorbis"}
+    | {"whole", "pictures", "sides", "sound", "minutes", "time", "output"}
 )
 """Reasons to refuse a picture, then a video."""
+ANSWER_BYTES = 65_536
+"""Most bytes of all that a child may say."""
 
 
 class DecoderError(Exception):
@@ -75,51 +76,36 @@ class PictureSizes(msgspec.Struct):
     is_moving: bool
 
 
-class RewrittenVideo(msgspec.Struct):
-    """Facts of a rewritten video."""
+class JobProgram:
+    """Sends jobs to a program that forks a child for each. There is one program for all threads of a process."""
 
-    ext: str
-    width: int
-    height: int
-    duration: float | None
-
-
-class Decoder:
-    """Sends jobs to the decoding program. There is one program for all threads of a process."""
-
-    def __init__(self) -> None:
+    def __init__(self, program: LoadedProgram) -> None:
+        self._loaded = program
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
         self._program: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        atexit.register(self.stop)
 
-    def run(self, job: dict[str, Any]) -> DecodedPicture:
-        """Decode one picture. Raises DecoderError."""
-        return msgspec.convert(self._run_job(job), DecodedPicture)
-
-    def resize(self, job: dict[str, Any]) -> PictureSizes:
-        """Write the sizes of a stored picture. Raises DecoderError."""
-        return msgspec.convert(self._run_job(job | {"is_stored": True}), PictureSizes)
-
-    def film(self, job: dict[str, Any]) -> RewrittenVideo:
-        """Rewrite one video. Raises DecoderError."""
-        return msgspec.convert(self._run_job(job | {"is_video": True}), RewrittenVideo)
-
-    def _run_job(self, job: dict[str, Any]) -> dict[str, Any]:
+    def run_job(self, job: dict[str, Any], report: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """The answer of a child. `report` takes how much is done, and may raise to end it. Raises DecoderError."""
         check_lane()
         ours, theirs = socket.socketpair()
         with ours:
+            wall = job["seconds"] * WAIT_FACTOR
             try:
-                wall = job["seconds"] * WAIT_FACTOR
-                ours.settimeout(wall + GRACE_SECONDS)
                 self._send_socket(theirs)
+                ours.settimeout(wall + GRACE_SECONDS)
                 ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
-                answer = b"".join(iter(lambda: ours.recv(65536), b""))
-            except OSError:  # the child ended before it read, or took too long
-                answer = b""
-        if not answer:
-            raise DecoderError("broken")
-        found: dict[str, Any] = json.loads(answer)
+            except OSError:  # the child ended before it read
+                raise DecoderError("broken") from None
+            for found in _answers(ours, time.monotonic() + wall + GRACE_SECONDS):
+                if "percent" not in found:
+                    break
+                if report is not None:
+                    report(found["percent"])
+            else:
+                raise DecoderError("broken")
         if reason := found.get("reason"):
             raise DecoderError(reason if reason in REASONS else "broken")
         return found
@@ -149,10 +135,10 @@ class Decoder:
             ours, theirs = socket.socketpair()
             with theirs:
                 self._program = subprocess.Popen(
-                    [*PROGRAM.command, str(theirs.fileno())],
+                    [*self._loaded.command, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno(), PROGRAM.handle],
+                    pass_fds=[theirs.fileno(), self._loaded.handle],
                     start_new_session=True,  # Ctrl-C goes to the site, which closes the socket
                 )
             self._control, self._owner = ours, os.getpid()
@@ -169,32 +155,61 @@ class Decoder:
         self._control = self._program = None
 
 
-decoder = Decoder()
-atexit.register(decoder.stop)
+def _answers(line: socket.socket, until: float) -> Iterator[dict[str, Any]]:
+    """What a child says, line by line. Ends where it ends, says too much, or takes too long."""
+    rest, left = b"", ANSWER_BYTES
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        while left > 0 and (seconds := until - time.monotonic()) > 0:
+            line.settimeout(seconds)
+            got = line.recv(min(left, 4096))
+            if not got:
+                return
+            left -= len(got)
+            *lines, rest = (rest + got).split(b"\n")
+            yield from map(_answer, lines)
+
+
+_answer = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Decoder(JobProgram):
+    """Sends jobs to media.decoding."""
+
+    def run(self, job: dict[str, Any]) -> DecodedPicture:
+        """Decode one picture. Raises DecoderError."""
+        return msgspec.convert(self.run_job(job), DecodedPicture)
+
+    def resize(self, job: dict[str, Any]) -> PictureSizes:
+        """Write the sizes of a stored picture. Raises DecoderError."""
+        return msgspec.convert(self.run_job(job | {"is_stored": True}), PictureSizes)
+
+
+decoder = Decoder(PROGRAM)
 
 
 @contextlib.contextmanager
-def decoder_slot() -> Iterator[None]:
-    """Hold one of `MEDIA_PROCESSES` places of this machine, a locked file that a killed process frees. Raises
-    DecoderBusyError.
+def decoder_slot(kind: str = "") -> Iterator[None]:
+    """Hold one of `MEDIA_PROCESSES` places of this machine, a locked file that a killed process frees. Work of another
+    `kind`, which takes minutes, has places of its own. Raises DecoderBusyError.
     """
     folder = settings.MEDIA_DIR / "places"
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         handles = []
         for number in range(settings.MEDIA_PROCESSES):
-            handle = os.open(folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(folder / f"{kind}{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             stack.callback(os.close, handle)
             handles.append(handle)
         until = time.monotonic() + settings.MEDIA_WAIT_SECONDS
-        while not any(map(_is_locked, handles)):
+        while not any(map(is_locked, handles)):
             if time.monotonic() > until:
                 raise DecoderBusyError
             time.sleep(PAUSE_SECONDS)
         yield
 
 
-def _is_locked(handle: int) -> bool:
+def is_locked(handle: int) -> bool:
+    """Lock an open file for this process. False if another has it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,23 +1,14 @@
-"""The program that decodes pictures and reads videos, each in a forked child.
+"""The program that decodes pictures, each in a forked child.
 
-It loads neither Django nor the site, so a fork takes a millisecond. Each job has a socket for one line of JSON and its
-answer.
+It loads neither Django nor the site, so a fork takes a millisecond.
 
 See docs/decisions.md: Pictures are decoded in children with limits.
 """
 
 import contextlib
-import errno
 import io
-import json
-import math
-import os
-import resource
-import signal
-import socket
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +16,7 @@ import blurhash
 import pillow_heif
 from PIL import Image, ImageCms, ImageFile, ImageSequence, PngImagePlugin, features
 
-from media import videos
+from media import forking
 
 QUALITY, SMALL_QUALITY, SIZE_QUALITY = 85, 80, 78
 TINY = 32
@@ -34,7 +25,6 @@ FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF")
 MOVING = frozenset({"PNG", "WEBP", "AVIF", "GIF"})
 """Formats that may be animations. More frames of a JPEG or HEIC are other pictures."""
 LEAST_FRAME_MS = 20
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 ORIENTATION = 0x0112
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -364,57 +354,29 @@ def address_space(pixels: int) -> int:
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Limit this process. Beyond: MemoryError, OSError, or a kill by the kernel."""
-    seconds = job["seconds"]
-    for kind, most in (
-        (resource.RLIMIT_AS, address_space(job["pixels"])),
-        (resource.RLIMIT_CPU, math.ceil(seconds)),
-        (resource.RLIMIT_FSIZE, job["bytes"]),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 64),
-    ):
-        resource.setrlimit(kind, (most, most))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, job["wall"])
+    """Limit this process."""
+    memory = address_space(job["pixels"])
+    forking.confine(memory=memory, seconds=job["seconds"], size=job["bytes"], wall=job["wall"])
 
 
-def run_job(job: dict[str, Any]) -> dict[str, Any]:
+def run_job(job: dict[str, Any], report: forking.Report) -> dict[str, Any]:
     """Facts of the file, or the `reason` of its refusal."""
+    confine(job)
     try:
-        if job.get("is_video"):
-            return videos.rewrite(job["source"], job["target"])._asdict()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             return decode(job)
-    except (PictureRefusedError, videos.VideoError) as error:
+    except PictureRefusedError as error:
         return {"reason": str(error)}
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return {"reason": "pixels"}
     except MemoryError:
         return {"reason": "memory"}
     except OSError as error:
-        return {"reason": "full" if error.errno in FULL else "broken"}
+        return {"reason": "full" if error.errno in forking.FULL else "broken"}
     except Exception:  # noqa: BLE001 (decoders of hostile bytes raise anything)
         return {"reason": "broken"}
-
-
-def serve_job(line: socket.socket) -> None:
-    """Do one job."""
-    with line, line.makefile("rb") as words:
-        job = json.loads(words.readline())
-        confine(job)
-        line.sendall(json.dumps(run_job(job)).encode())
-
-
-def job_sockets(control: socket.socket) -> Iterator[socket.socket]:
-    """Sockets of jobs, until the site's process ends."""
-    while True:
-        message, handles, _flags, _address = socket.recv_fds(control, 1, 1)
-        if not message:
-            return
-        yield socket.socket(fileno=handles[0])
 
 
 def preload_codecs() -> None:
@@ -427,22 +389,6 @@ def preload_codecs() -> None:
     ImageCms.createProfile("sRGB")
 
 
-def main(handle: int) -> None:
-    """Fork a child for each job."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps children
-    preload_codecs()
-    with socket.socket(fileno=handle) as control:
-        for line in job_sockets(control):
-            if os.fork() == 0:
-                status = 1
-                try:
-                    control.close()
-                    serve_job(line)
-                    status = 0
-                finally:
-                    os._exit(status)
-            line.close()
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    preload_codecs()
+    forking.serve(int(sys.argv[1]), run_job)

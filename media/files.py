@@ -19,6 +19,9 @@ NAME = re.compile(
     r"(?:\.small|\.[0-9]{2,4}(?=\.webp)|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)",
     re.ASCII,
 )
+ORIGINAL = "original"
+"""The ending of an uploaded video that waits for its conversion. It is never served."""
+ORIGINAL_NAME = re.compile(rf"[0-9a-f]{{2}}/[0-9a-f]{{30}}\.{ORIGINAL}", re.ASCII)
 TYPES = {
     "jpg": "image/jpeg",
     "webp": "image/webp",
@@ -26,6 +29,7 @@ TYPES = {
     "mov": "video/quicktime",
     "webm": "video/webm",
     "vtt": "text/vtt; charset=utf-8",
+    ORIGINAL: "application/octet-stream",
 }
 """Content types by extension."""
 FACE_WIDTHS = (48, 96, 192)
@@ -76,6 +80,11 @@ class Store(Protocol):
 def new_name(*, has_sizes: bool = False) -> str:
     """A name that no one can guess."""
     return f"{secrets.token_hex(1)}/{secrets.token_hex(15)}{'s' if has_sizes else ''}"
+
+
+def is_stored_name(name: str) -> bool:
+    """Whether the site makes such names, of files that it serves and of originals."""
+    return bool(NAME.fullmatch(name) or ORIGINAL_NAME.fullmatch(name))
 
 
 def size_name(name: str, width: int) -> str:

@@ -49,11 +49,20 @@ class MediaKind(models.TextChoices):
     VIDEO = "video", _("video")
 
 
+class MediaState(models.TextChoices):
+    """How far the site is with a medium. Only a video is processed."""
+
+    PROCESSING = "processing", _("being converted")
+    READY = "ready", _("ready")
+    FAILED = "failed", _("conversion failed")
+
+
 class MediaFile(models.Model):
     """A picture or video, used at most once. It can be claimed while `use` is empty.
 
-    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>` and sizes `<name>.<width>.webp`, a video's
-    `<name>.<captions>`. Those of a withdrawn medium are renamed or gone.
+    Files: `<name>.<ext>`, its preview (a video's poster) `<name>.small.<small_ext>` and the preview's sizes
+    `<name>.<width>.webp`, a video's `<name>.<captions>`. Those of a withdrawn medium are renamed or gone. `ext` is
+    empty while there is no such file: until a video is converted.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
@@ -65,6 +74,17 @@ class MediaFile(models.Model):
     )
     position = models.SmallIntegerField(default=0, db_default=0)
     kind = models.CharField(_("kind"), max_length=8, choices=MediaKind.choices)
+    state = models.CharField(
+        _("state"), max_length=10, choices=MediaState.choices, default=MediaState.READY, db_default=MediaState.READY
+    )
+    progress = models.SmallIntegerField(default=100, db_default=100, help_text="Percent of the conversion.")
+    failure = models.CharField(
+        max_length=16,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="Why the conversion failed (media.reasons). Of a ready video: why it has no poster.",
+    )
     name = models.CharField(max_length=64, unique=True)
     ext = models.CharField(max_length=8)
     small_ext = models.CharField(max_length=8, blank=True)
@@ -118,6 +138,11 @@ class MediaFile(models.Model):
             models.Index(fields=["created_at"], condition=~Q(key=""), name="media_keyed"),
             models.Index(fields=["withdrawn_at"], condition=Q(withdrawn_at__isnull=False), name="media_withdrawn"),
             models.Index(fields=["-id"], condition=Q(lacks_sizes=True, kind="image"), name="media_unsized"),
+            models.Index(
+                fields=["-id"],
+                condition=Q(kind="video", state="ready", small_ext="", failure=""),
+                name="media_posterless",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -132,8 +157,9 @@ class MediaFile(models.Model):
 
 def file_names(name: str, ext: str, small_ext: str, widths: Iterable[int]) -> list[str]:
     """Names of the file, its preview and its sizes in the store."""
+    whole = [f"{name}.{ext}"] if ext else []
     small = [f"{name}.small.{small_ext}"] if small_ext else []
-    return [f"{name}.{ext}", *small, *(size_name(name, width) for width in widths)]
+    return [*whole, *small, *(size_name(name, width) for width in widths)]
 
 
 class FileMove(models.Model):
@@ -151,6 +177,26 @@ class FileMove(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} → {self.to or 'nothing'}"
+
+
+class VideoConversion(ClaimedRow):
+    """The conversion of an uploaded video (media.processing). A finished one stays for a day, to count its seconds."""
+
+    media_id = models.BigIntegerField(primary_key=True)
+    owner_id = models.BigIntegerField()
+    original = models.CharField(max_length=64, unique=True, help_text="The name of the uploaded file in the store.")
+    seconds = models.FloatField(default=0, help_text="Processor seconds that it took.")
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["owner_id", "created_at"], name="conversion_owner"),
+            models.Index(fields=["media_id"], condition=Q(finished_at=None), name="conversion_waiting"),
+            models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="conversion_finished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"conversion of {self.media_id}"
 
 
 class OwnerRename(ClaimedRow):

@@ -8,7 +8,8 @@ import msgspec
 from django.conf import settings
 
 from media.files import size_name
-from media.models import MediaFile, MediaKind
+from media.models import MediaFile, MediaKind, MediaState
+from media.reasons import failure_of
 
 
 class MediumFacts(msgspec.Struct, omit_defaults=True):
@@ -72,9 +73,10 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 
 class MediaObject(msgspec.Struct):
-    """A picture or video, with Mastodon's field names. A video's `preview_url` is its own address. `captions_url` is a
-    WebVTT file. `widths`: of further files, at the address `url` with `.<width>.webp` in place of its extension.
-    `is_moving`: `url` is an animation, and the other files show its first frame.
+    """A picture or video, with Mastodon's field names. A video's `preview_url` is its poster, a picture, or its own
+    address if it has none. `captions_url` is a WebVTT file. `widths`: of further pictures, at the address `url` with
+    `.<width>.webp` in place of its extension. `is_moving`: `url` is an animation, and the other files show its first
+    frame.
     """
 
     id: str
@@ -94,6 +96,16 @@ class MediaObject(msgspec.Struct):
         return self.type == MediaKind.VIDEO
 
     @property
+    def has_still(self) -> bool:
+        """Whether there is a picture of it."""
+        return not self.is_video or self.preview_url != self.url
+
+    @property
+    def poster(self) -> str:
+        """The address of a video's poster, or ""."""
+        return self.preview_url if self.has_still else ""
+
+    @property
     def name(self) -> str:
         """The name of its files in the store."""
         return self.url.removeprefix(settings.MEDIA_ADDRESS).partition(".")[0]
@@ -102,12 +114,22 @@ class MediaObject(msgspec.Struct):
         """The address of the narrowest still that has this width, else of the widest."""
         base = f"{settings.MEDIA_ADDRESS}{self.name}"
         stills = [(each, size_name(base, each)) for each in self.widths]
-        if self.is_moving or not stills:
+        if self.is_moving or self.is_video or not stills:
             stills.append((self.meta.small.width, self.preview_url))
-        if not self.is_moving:
+        if not self.is_moving and not self.is_video:
             stills.append((self.meta.original.width, self.url))
         stills.sort()
         return next((address for each, address in stills if each >= width), stills[-1][1])
+
+
+class OwnMedium(MediaObject):
+    """One of the caller's media. `state`: processing, ready or failed. A video is processed after its upload, and `url`
+    is empty until it is ready. `progress`: percent. `failure`: why it failed, else null.
+    """
+
+    state: str = MediaState.READY.value
+    progress: int = 100
+    failure: str | None = None
 
 
 OWN = "/media/"
@@ -118,8 +140,8 @@ _entry = msgspec.json.Decoder(MediumFacts)
 
 
 def address(name: str, ext: str) -> str:
-    """The public address of a file."""
-    return f"{settings.MEDIA_ADDRESS}{name}.{ext}"
+    """The public address of a file, or "" if there is none."""
+    return f"{settings.MEDIA_ADDRESS}{name}.{ext}" if ext else ""
 
 
 def facts_of_row(row: MediaFile) -> MediumFacts:
@@ -173,6 +195,13 @@ def decode_medium(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
 def object_from_row(row: MediaFile) -> MediaObject:
     """A medium from its row."""
     return object_from_facts(facts_of_row(row))
+
+
+def own_medium(row: MediaFile) -> OwnMedium:
+    """A medium for its owner."""
+    medium = object_from_row(row)
+    fields = {name: getattr(medium, name) for name in MediaObject.__struct_fields__}
+    return OwnMedium(**fields, state=row.state, progress=row.progress, failure=failure_of(row) or None)
 
 
 def object_from_facts(entry: MediumFacts) -> MediaObject:

@@ -16,6 +16,10 @@ owner_hidden = Signal()
 # items.receivers.show_sizes, live.receivers.show_sizes_of_covers.
 sizes_made = Signal()
 
+# A worker is done with a video: it is ready or failed. Sent after that commit, and again if the worker dies before its
+# receivers are done. Arguments: media_id (int). Receivers: items.receivers.release_waiting.
+video_processed = Signal()
+
 # Media will be kept (rows not saved yet) or used. Sent inside that transaction. Receivers return the ids of rules that
 # block them.
 # Arguments: media (list of MediaFile), is_face (bool: avatar, banner or cover).

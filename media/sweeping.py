@@ -9,14 +9,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from media.actions import delete_media, finish_moves
+from media.actions import DAY, delete_media, finish_moves
 from media.files import PREFIXES
-from media.models import FileMove, MediaFile, Use
+from media.models import FileMove, MediaFile, Use, VideoConversion
 from media.store import incoming, store
 from storage.connections import database_now
 
 UNUSED = timedelta(days=1)
 """How long an unused medium and an idempotency key are kept."""
+COUNTED = DAY
+"""How long a finished conversion counts for its owner's day."""
 WITHDRAWN = timedelta(days=30)
 """How long a withdrawn medium can be restored."""
 ORPHAN_SECONDS = 86_400
@@ -35,6 +37,8 @@ def sweep() -> int:
     MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
     unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
     withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
+    counted = VideoConversion.objects.filter(finished_at__lt=Now() - COUNTED).order_by("finished_at")
+    VideoConversion.objects.filter(pk__in=list(counted.values_list("pk", flat=True)[:BATCH])).delete()
     return moved + sum(map(_forget, (unused, withdrawn)))
 
 
@@ -66,6 +70,8 @@ def orphaned_names(names: list[str]) -> list[str]:
     known = set(MediaFile.objects.filter(name__in=asked).values_list("name", flat=True))
     known |= set(FileMove.objects.filter(name__in=asked).values_list("name", flat=True))
     known |= set(FileMove.objects.filter(to__in=asked).values_list("to", flat=True))
+    waiting = VideoConversion.objects.filter(original__in=asked, finished_at=None)
+    known |= set(waiting.values_list("original", flat=True))
     return [name for name, stem in stems.items() if stem not in known]
 
 

@@ -37,10 +37,14 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     row = MediaFile.objects.filter(pk=media_id, is_private=False).first()
     if row is None or not _may_open(row, user):
         raise Http404
-    if size == "captions" and not row.captions:
+    endings = {
+        "whole": row.ext,
+        "preview": f"small.{row.small_ext}" if row.small_ext else row.ext,
+        "captions": row.captions,
+    }
+    if not endings[size]:
         raise Http404
-    name = {"whole": row.files[0], "preview": row.files[bool(row.small_ext)], "captions": row.files[-1]}[size]
-    response = _answer(request, name)
+    response = _answer(request, f"{row.name}.{endings[size]}")
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Content-Security-Policy"] = serving.POLICY
     return response

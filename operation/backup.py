@@ -36,7 +36,7 @@ from lmdb.verify import VerifyError, verify
 
 from accounts.models import User
 from media import store as media
-from media.files import NAME, PREFIXES, Stored, StoreError
+from media.files import PREFIXES, Stored, StoreError, is_stored_name
 from operation import dumps
 from operation.dumps import BackupError, Progress, chunks, copy
 from runtime.disk import sync
@@ -233,7 +233,7 @@ def _play_chunks() -> Iterator[bytes]:
 def _media() -> Iterator[Stored]:
     """The media files to back up. None from a bucket, which its owner backs up."""
     for prefix in () if media.store().is_remote else PREFIXES:
-        yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
+        yield from (stored for stored in media.store().listing(prefix) if is_stored_name(stored.name))
 
 
 def _length_prefixed(data: bytes) -> bytes:
@@ -351,7 +351,7 @@ def _extract_filters(archive: zipfile.ZipFile, folder: Path, progress: Progress)
 def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
     for member in archive.namelist():
         name = member.removeprefix(MEDIA)
-        if member.startswith(MEDIA) and NAME.fullmatch(name):
+        if member.startswith(MEDIA) and is_stored_name(name):
             draft = media.incoming() / f"{name.replace('/', '')}.restoring"
             with archive.open(member) as picture, draft.open("wb") as file:
                 copy(chunks(picture), file, "media", progress)

@@ -162,7 +162,8 @@ class Options(BaseSettings):
         otherwise="one per processor", example="4", ge=1, le=1024)
     worker_memory_mb: int = option(384, "A worker process with more MiB of memory is replaced, between two tasks.",
         ge=128, le=65_536)
-    outside_processes: int = option(2, "Worker processes that only wait for other servers and read uploaded archives.",
+    outside_processes: int = option(2, "Worker processes that only wait for other servers, read uploaded archives and "
+        "convert videos. One of each machine converts at a time.",
         ge=1, le=1024)
     small: bool = option(False, "Set 1 on a machine with 1 GB: other defaults get lower (docs/scaling.md, A small "
         "machine).")
@@ -253,6 +254,9 @@ class Options(BaseSettings):
 
     media_image_mb: int = option(10, "Maximum MiB of a picture's file.", ge=1, le=1024)
     media_video_mb: int = option(40, "Maximum MiB of a video's file.", ge=1, le=4096)
+    media_video_minutes: int = option(10, "Maximum minutes of a video.", ge=1, le=1440)
+    media_video_daily_seconds: int = option(3600, "Maximum processor seconds of a day for converting one member's "
+        "videos.", ge=1, le=86_400)
     archive_mb: int = option(512, "Maximum MiB of an archive from another site. It needs twice as much disk and 256 "
         "MiB.", ge=1, le=16_384)
     media_megapixels: int = option(50, "Maximum megapixels of a picture, or of all frames of an animation. Decoding "

@@ -39,6 +39,11 @@ def one_medium_bytes() -> int:
     return int(max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
 
 
+def medium_and_poster_bytes() -> int:
+    """A picture, or a video and the picture that it shows before it plays, with their fields."""
+    return one_medium_bytes() + int(settings.MEDIA_IMAGE_BYTES)
+
+
 def some_media_bytes() -> int:
     """`FILES_AT_ONCE` pictures or a video, with their fields."""
     return int(max(settings.MEDIA_IMAGE_BYTES * FILES_AT_ONCE, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES

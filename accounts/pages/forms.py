@@ -291,6 +291,7 @@ class PreferencesForm(forms.Form):
     post_visibility = forms.ChoiceField(label=_("Who can see my new posts"), choices=PostedTo.choices, required=False)
     post_sensitive = forms.BooleanField(label=_("Blur the pictures of my new posts"), required=False)
     post_language = forms.ChoiceField(label=_("I write in"), required=False)
+    plays_videos = forms.BooleanField(label=_("Play videos in view by themselves, without sound"), required=False)
     takes_requests = forms.BooleanField(
         label=_("Let people I don't follow message me. Their messages go to Requests first."),
         required=False,

@@ -20,6 +20,7 @@ from items.filters.filters import FILTERS
 from items.polls import LONGEST, SHORTEST
 from items.profiles.pins import PINS
 from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH
+from media.converter import MOST_PIXELS, takes_videos
 from media.models import DESCRIPTION_LENGTH
 from notifications.push.encryption import public_key
 from runtime import version
@@ -32,7 +33,7 @@ VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
 API_VERSION = 7
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
 TIMELINES = ("live_feeds", "hashtag_feeds", "trending_link_feeds")
-VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
+VIDEOS = ["video/mp4", "video/quicktime", "video/webm", "video/x-matroska"]
 
 
 def _domain() -> str:
@@ -76,13 +77,13 @@ def _configuration() -> dict[str, Any]:
             "characters_reserved_per_url": LINK_LENGTH,
         },
         "media_attachments": {
-            "supported_mime_types": IMAGES + VIDEOS,
+            "supported_mime_types": IMAGES + (VIDEOS if takes_videos() else []),
             "description_limit": DESCRIPTION_LENGTH,
             "image_size_limit": settings.MEDIA_IMAGE_BYTES,
             "image_matrix_limit": settings.MEDIA_PIXELS,
             "video_size_limit": settings.MEDIA_VIDEO_BYTES,
             "video_frame_rate_limit": 120,
-            "video_matrix_limit": settings.MEDIA_PIXELS,
+            "video_matrix_limit": MOST_PIXELS,
         },
         "polls": {
             "max_options": MOST_OPTIONS,

@@ -56,7 +56,7 @@ def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[Sch
     return [
         ScheduledStatus(
             str(post.pk),
-            time_text(post.publish_at),
+            time_text(_time(post)),
             _params(post, sender),
             [Attachment.of(one) for one in media[post.pk]],
         )
@@ -76,8 +76,13 @@ def _params(row: ScheduledPost, sender: User) -> ScheduledParams:
         quoted_status_id=str(post["quote_of"]) if post["quote_of"] else None,
         quote_approval_policy=QUOTE_POLICIES[post["quotable_by"] or sender.quotable_by],
         language=content.get("language") or None,
-        poll=_poll(content["poll"], row.publish_at) if "poll" in content else None,
+        poll=_poll(content["poll"], _time(row)) if "poll" in content else None,
     )
+
+
+def _time(post: ScheduledPost) -> datetime:
+    """The post's time. One that comes out when its video is ready is always due."""
+    return post.publish_at or post.created_at
 
 
 def _poll(poll: dict[str, Any], publish_at: datetime) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from community.archives.archive import find_medium
 from community.archives.outbox import ArchivedAttachment, Post
 from items.models import ItemType
 from items.text import MEDIA_AN_ITEM
-from media.actions import KeyConflictError, MediaError, check_file, upload
+from media.actions import KeyConflictError, MediaError, check_file
 from media.decoder import DecoderBusyError
 from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
+from media.processing import upload_at_once
 from web.letters import beginning
 
 Kept = TypeVar("Kept")
@@ -58,7 +59,7 @@ def _fits(found: StoredMedia, kind: MediaKind) -> bool:
 def _store_one(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
     words = beginning(attachment.description, DESCRIPTION_LENGTH)
     return retry_while_busy(
-        lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key)
+        lambda: upload_at_once(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key)
     )
 
 

@@ -68,7 +68,7 @@ def stranger_front(request: PageRequest) -> OpenPage:
 def _picture_posts(items: Sequence[ItemBody]) -> list[ItemBody]:
     found: dict[str, ItemBody] = {}
     for item in items:
-        if item.media and not item.media[0].is_video and not item.is_veiled:
+        if item.media and item.media[0].has_still and not item.is_veiled:
             found.setdefault(item.sender.id, item)
     return list(found.values())[: min(len(found), PICTURES) // ROW * ROW]
 

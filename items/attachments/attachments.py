@@ -18,14 +18,20 @@ KINDS = {ItemType.IMAGE: MediaKind.IMAGE, ItemType.VIDEO: MediaKind.VIDEO}
 FIELD = "content.media"
 
 
-def claim_media(item: Item) -> list[MediaFile]:
-    """Lock a new item's media and take their facts. Raises ContentError."""
+class UnfinishedError(ContentError):
+    """A video of the item is still being converted."""
+
+
+def claim_media(item: Item, *, takes_unfinished: bool = False) -> list[MediaFile]:
+    """Lock a new item's media and take their facts. Raises ContentError, UnfinishedError."""
     ids = media_ids(item.content)
     if not ids:
         return []
     try:
-        rows = attaching.claim(owner_id=item.sender_id, ids=ids)
+        rows = attaching.claim(owner_id=item.sender_id, ids=ids, takes_unfinished=takes_unfinished)
         attaching.check_combination([row.kind for row in rows])
+    except attaching.UnfinishedMediaError as error:
+        raise UnfinishedError(str(error), field=FIELD) from error
     except UnusableMediaError as error:
         raise ContentError(str(error), field=FIELD) from error
     wanted = KINDS.get(ItemType(item.type))

@@ -39,7 +39,7 @@ from media.actions import PICTURES_AN_ITEM
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile, MediaKind, Use
-from media.objects import Focus, MediaObject, media_objects, object_from_row, parse_focus
+from media.objects import Focus, MediaObject, OwnMedium, media_objects, own_medium, parse_focus
 from relations.visibility import is_following
 from web.languages import CODE, CODE_LENGTH
 from web.rest import parse_id
@@ -128,7 +128,7 @@ class ItemForm(forms.Form):
     quoted: Quoted | None = None
     """The quoted item."""
     MOST = PICTURES_AN_ITEM
-    ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
+    ACCEPTED = "image/*,video/mp4,video/quicktime,video/x-matroska,.mkv,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
 
     text = MultilineField(
@@ -199,8 +199,6 @@ class ItemForm(forms.Form):
     def clean_publish_at(self) -> datetime | None:
         """The time of a scheduled post. Raises ValidationError."""
         text = self.cleaned_data["publish_at"]
-        if not text and self["scheduled"].value():
-            raise forms.ValidationError(gettext("Choose a day and a time."))
         return parse_local_time(text, self.clock) if text else None
 
     @property
@@ -277,9 +275,9 @@ class ItemForm(forms.Form):
         return ErrorList(self._media_problems)
 
     @property
-    def media_shown(self) -> list[MediaObject]:
+    def media_shown(self) -> list[OwnMedium]:
         """The form's pictures."""
-        return [object_from_row(row) for row in self.taken]
+        return [own_medium(row) for row in self.taken]
 
     @property
     def image_mb(self) -> int:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from media.objects import MediaObject
 from media.sources import sources
+from web.icons import icon
 
 STEPS = 10
 """The classes of site.css: `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
@@ -36,14 +37,24 @@ def _figure(picture: MediaObject, number: int, count: int, loading: str, *, whol
     words, original = escape(picture.description), picture.meta.original
     size = f'width="{original.width}" height="{original.height}"'
     if picture.is_video:
-        label = f' aria-label="{words}"' if words else ""
-        source = f'src="{escape(picture.url)}#t=0.1"'
-        medium = f'<video controls playsinline preload="metadata" {source} {size}{label}>{_captions(picture)}</video>'
+        medium = _video(picture, words, size)
     else:
         alt = words or escape(_undescribed(number, count))
         medium = _picture(picture, alt, size, loading, _place(number, count, whole=whole))
     few = " few" if count == 1 and not picture.is_video and original.width < FEW else ""
     return f'<figure class="picture{few}">{medium}{_alt(words) if words else ""}</figure>'
+
+
+def _video(video: MediaObject, words: str, size: str) -> str:
+    """A video, of which nothing is loaded before it plays, and the way to the viewer."""
+    url, label = escape(video.url), f' aria-label="{words}"' if words else ""
+    poster = f' poster="{escape(video.poster)}"' if video.poster else ""
+    larger = escape(_("View larger"))
+    return (
+        f'<video controls playsinline preload="none" src="{url}"{poster} {size}{label}>{_captions(video)}</video>'
+        f'<a class="enlarge" href="{url}" data-light data-film data-words="{words}" title="{larger}">'
+        f'{icon("search")}<span class="hidden">{larger}</span></a>'
+    )
 
 
 def _captions(video: MediaObject) -> str:
@@ -68,10 +79,11 @@ def _picture(picture: MediaObject, alt: str, size: str, loading: str, place: str
         source = SafeString(f'src="{url}"')
         still = escape(picture.at_least(picture.meta.original.width))
         quiet = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
+    sign = f'<span class="moves{" by-itself" if quiet else ""}">{icon("play")}</span>' if picture.is_moving else ""
     image = f'<img class="{focus(picture)}" {source} {size} alt="{alt}" loading="{loading}" decoding="async">'
     return (
         f'<a href="{url}" data-light data-{size.replace(" h", " data-h")}{files} data-words="{words}">{ground(picture)}'
-        f"{f'<picture>{quiet}{image}</picture>' if quiet else image}</a>"
+        f"{f'<picture>{quiet}{image}</picture>' if quiet else image}{sign}</a>"
     )
 
 

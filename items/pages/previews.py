@@ -46,9 +46,10 @@ def item_preview(item: ItemBody, address: str) -> Preview:
     """The preview of an item that strangers may see."""
     shown = item.shown
     picture = None
-    if shown.media and not shown.is_veiled and not shown.media[0].is_video:
+    if shown.media and not shown.is_veiled and shown.media[0].has_still:
         first = shown.media[0]
-        picture = PreviewPicture(first.url, first.description, first.meta.original.width, first.meta.original.height)
+        address, size = (first.poster, first.meta.small) if first.is_video else (first.url, first.meta.original)
+        picture = PreviewPicture(address, first.description, size.width, size.height)
     face = None if picture else face_of(shown.sender.avatar_url, shown.sender.name)
     return Preview(
         kind="article",

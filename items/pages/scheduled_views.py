@@ -40,6 +40,8 @@ def scheduled(request: PageRequest, reader: User) -> HttpResponse:
                 "is_reply": post.post["reply_to"] is not None,
                 "media": media[post.pk],
                 "failure": post.get_failure_display() if post.failure else "",
+                "reasons": [one.failure for one in media[post.pk] if one.failure],
+                "progress": next((one.progress for one in media[post.pk] if str(post.awaits) == one.id), None),
             }
             for post in posts
         ]
@@ -56,12 +58,13 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
     initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive", "language")}
     if poll := content.get("poll"):
-        lasts = poll.get("closes_in") or (poll_end(poll) - post.publish_at).total_seconds()
+        lasts = poll.get("closes_in") or (poll_end(poll) - (post.publish_at or post.created_at)).total_seconds()
         initial |= {f"option_{place}": option for place, option in enumerate(poll["options"], 1)}
         initial["poll_lasts"] = min((seconds for seconds, _words in POLL_LASTS), key=lambda one: abs(one - lasts))
         initial["poll_multiple"] = poll.get("multiple", False)
     form = ItemForm(initial=initial)
-    form.initial["publish_at"] = post.publish_at.astimezone(form.clock).strftime(LOCAL)
+    if post.publish_at:
+        form.initial["publish_at"] = post.publish_at.astimezone(form.clock).strftime(LOCAL)
     form.fields["text"].widget.attrs["autofocus"] = True
     form.author, form.taken = reader, scheduling.files_of(reader, [post])[post.pk]
     context = {"form": form, "next": reverse("scheduled"), "spot": "write"}
@@ -113,7 +116,9 @@ def _schedule(reader: User, form: ItemForm) -> ScheduledPost:
 def _change(reader: User, form: ItemForm) -> ScheduledPost:
     post_id, publish_at = form.cleaned_data["scheduled"], form.cleaned_data["publish_at"]
     known = scheduling.own_post(reader, post_id)
-    if known.publish_at.replace(second=0, microsecond=0) == publish_at:
+    if known.publish_at and not publish_at:
+        raise scheduling.PublishTimeError(_("Choose a day and a time."))
+    if known.publish_at and known.publish_at.replace(second=0, microsecond=0) == publish_at:
         publish_at = None  # fields have no seconds
     post = form.post
     others = {name: part for name, part in known.post["content"].items() if name not in OF_COMPOSER}
@@ -125,7 +130,10 @@ def _change(reader: User, form: ItemForm) -> ScheduledPost:
 
 def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -> HttpResponse:
     """Go to the scheduled posts. An open page stays."""
-    words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
+    if post.publish_at and not post.awaits:
+        words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
+    else:
+        words = _("Your post comes out when its video is ready. Until then it's under Scheduled posts.")
     if spot == "write":
         messages.success(request, words)
         return redirect_to(request, next_page(request) or reverse("scheduled"))

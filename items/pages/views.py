@@ -21,7 +21,7 @@ from items.conversations.conversations import mark_read, people_of, request_of
 from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.saved import SavedKind, saved_page
-from items.models import Item, Status, Visibility
+from items.models import Item, ScheduledPost, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.cards import Cards
 from items.pages.forms import EditForm, ItemForm
@@ -37,6 +37,7 @@ from items.profiles.profile import (
     visible_item,
 )
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
+from items.scheduling import MOST, ScheduledCapError, publish_or_wait
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
 from items.threads.threads import ancestors, thread_page
@@ -213,6 +214,8 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             return scheduled_views.answer(request, planned, reader, spot)
         is_ready = False
     new = _published(reader, form) if is_ready else None
+    if isinstance(new, ScheduledPost):
+        return scheduled_views.answer(request, new, reader, spot)
     if new is None:
         if quoted_id := parse_id(str(form["quote_of"].value() or "")):
             form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
@@ -258,8 +261,10 @@ def _shared(request: PageRequest) -> str:
     return "\n".join(told)[:TEXT_LENGTH]
 
 
-def _published(reader: User, form: ItemForm) -> Item | None:
-    """Publish a valid form's post. None if the form now has an error. Raises Item.DoesNotExist."""
+def _published(reader: User, form: ItemForm) -> Item | ScheduledPost | None:
+    """Publish a valid form's post, or hold it until its video is ready. None if the form now has an error. Raises
+    Item.DoesNotExist.
+    """
     answered, quoted = (
         item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
@@ -268,6 +273,8 @@ def _published(reader: User, form: ItemForm) -> Item | None:
         return _publish(reader, answered, quoted, form)
     except NotQuotableError as error:
         form.add_error("text", str(error))
+    except ScheduledCapError:
+        form.refuse_media(_("You can schedule up to %(count)d posts. Delete one first.") % {"count": MOST})
     except ContentError as error:
         if error.field == "content.media":
             form.refuse_media(str(error))
@@ -333,13 +340,13 @@ def _held_words(item: ItemBody) -> str:
     return item.review or _("Your post is in review. Others see it once it's approved.")
 
 
-def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item:
+def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item | ScheduledPost:
     post: dict[str, Any] = form.post | {"sender": reader, "reply_to": answered, "quote_of": quoted}
     try:
-        return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
+        return publish_or_wait(**post, idempotency_key=form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
         # The sender changed a sent form: that is another item.
-        return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
+        return publish_or_wait(**post, idempotency_key=uuid.uuid4().hex)
 
 
 def _reply_address(reply: Item, reader: User) -> str:

@@ -16,10 +16,12 @@ from items.hydrate import hydrate
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
 from items.listing import ItemPage
-from items.models import AUTHORED, Item, ItemType, Visibility
+from items.models import AUTHORED, Item, ItemType, ScheduledPost, Visibility
 from items.profiles.pins import pin, unpin
 from items.profiles.profile import replies_page, visible_item
 from items.quotes import quotes_page
+from items.rest.scheduled_bodies import ScheduledBody, scheduled_bodies
+from items.scheduling import publish_or_wait
 from items.text import TITLE_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import announce_view
@@ -87,21 +89,26 @@ class ItemsView(ApiView):
         request=NewItem,
         responses={
             201: ItemBody,
+            202: OpenApiResponse(ScheduledBody, "The item's video is still being converted. The item follows it."),
             403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
             404: OpenApiResponse(
                 Problem, "The item that the key was used for is deleted, or the caller may not see the quoted item."
             ),
-            409: OpenApiResponse(Problem, "The key was used for something else."),
+            409: OpenApiResponse(
+                Problem, "The key was used for something else, or the caller has too many scheduled posts."
+            ),
         },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Publish an item into every follower's home."""
+        """Publish an item into every follower's home. One whose video is still being converted comes out then."""
         sender = authenticated_user(request)
         fields = body(request, NewItem)
         key = idempotency_key(request)
         resolve_ids(fields, sender)
-        item = actions.publish(sender=sender, idempotency_key=key, **fields)
-        return FeedResponse(hydrate([item.pk], sender)[0], status=201)
+        new = publish_or_wait(sender=sender, idempotency_key=key, **fields)
+        if isinstance(new, ScheduledPost):
+            return FeedResponse(scheduled_bodies([new], sender)[0], status=202)
+        return FeedResponse(hydrate([new.pk], sender)[0], status=201)
 
 
 class ItemView(PublicApiView):

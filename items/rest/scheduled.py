@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 
 import msgspec
@@ -8,14 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy
 from accounts.rest.accounts import Refusal
 from items import scheduling
-from items.bodies import Object
-from items.models import AUTHORED, ScheduledPost, Visibility
+from items.models import AUTHORED, Visibility
 from items.rest.items import NewItem, resolve_ids
+from items.rest.scheduled_bodies import ScheduledBody, scheduled_bodies
 from items.text import TITLE_LENGTH
-from media.objects import MediaObject
 from storage.paging import as_text, below, part_of
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
@@ -29,26 +28,6 @@ from web.rest import (
     body,
     idempotency_key,
 )
-from web.times import Time
-
-
-class ScheduledBody(msgspec.Struct):
-    """A scheduled post. `failure`: why it was not published, else null."""
-
-    id: str
-    publish_at: Time
-    failure: str | None
-    type: str
-    title: str
-    content: Object
-    extra_info: Object
-    media: list[MediaObject]
-    visibility: str
-    reply_to: str | None
-    quote_of: str | None
-    quotable_by: str | None
-    """Null: as the sender's settings say at the time."""
-    created_at: Time
 
 
 class ScheduledPage(msgspec.Struct):
@@ -77,33 +56,6 @@ class ScheduledEdit(StrictSerializer):
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False, allow_null=True)
 
 
-def _bodies(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledBody]:
-    posts = list(posts)
-    media = scheduling.media_of(sender, posts)
-    return [_body(post, media[post.pk]) for post in posts]
-
-
-def _body(post: ScheduledPost, media: list[MediaObject]) -> ScheduledBody:
-    written = post.post
-    content, extra_info = (msgspec.Raw(msgspec.json.encode(written[name])) for name in ("content", "extra_info"))
-    reply_to, quote_of = (str(written[name]) if written[name] else None for name in ("reply_to", "quote_of"))
-    return ScheduledBody(
-        id=str(post.pk),
-        publish_at=post.publish_at,
-        failure=post.failure or None,
-        type=written["type"],
-        title=written["title"],
-        content=content,
-        extra_info=extra_info,
-        media=media,
-        visibility=written["visibility"],
-        reply_to=reply_to,
-        quote_of=quote_of,
-        quotable_by=written["quotable_by"],
-        created_at=post.created_at,
-    )
-
-
 class ScheduledPostsView(ApiView):
     scopes = "statuses"
     pages_of = ScheduledPage
@@ -116,7 +68,7 @@ class ScheduledPostsView(ApiView):
         own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
         found = [post for post in own if post.pk < below(self.bounds["last_id"])]
         page = part_of(found, self.bounds["limit"], attrgetter("pk"))
-        return FeedResponse(ScheduledPage(_bodies(page.shown, sender), as_text(page.last_id), page.has_more))
+        return FeedResponse(ScheduledPage(scheduled_bodies(page.shown, sender), as_text(page.last_id), page.has_more))
 
     @extend_schema(
         operation_id="schedule",
@@ -135,7 +87,7 @@ class ScheduledPostsView(ApiView):
         fields = body(request, NewScheduled)
         resolve_ids(fields, sender)
         post = scheduling.schedule(sender=sender, idempotency_key=idempotency_key(request), **fields)
-        return FeedResponse(_bodies([post], sender)[0], status=201)
+        return FeedResponse(scheduled_bodies([post], sender)[0], status=201)
 
 
 class ScheduledPostView(ApiView):
@@ -145,7 +97,7 @@ class ScheduledPostView(ApiView):
     def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """A scheduled post."""
         sender = authenticated_user(request)
-        return FeedResponse(_bodies([scheduling.own_post(sender, scheduled_id)], sender)[0])
+        return FeedResponse(scheduled_bodies([scheduling.own_post(sender, scheduled_id)], sender)[0])
 
     @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
     def patch(self, request: Request, scheduled_id: int) -> HttpResponse:
@@ -155,7 +107,7 @@ class ScheduledPostView(ApiView):
         fields = body(request, ScheduledEdit)
         if fields:
             post = scheduling.change(sender=sender, post_id=post.pk, **fields)
-        return FeedResponse(_bodies([post], sender)[0])
+        return FeedResponse(scheduled_bodies([post], sender)[0])
 
     @extend_schema(operation_id="cancel_scheduled", responses={204: None})
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:

@@ -21,7 +21,7 @@ from items import idempotency
 from items.models import CountChange, Filter, IdempotencyKey
 from live.models import KeptSnapshot
 from media import sweeping
-from media.models import FileMove, MediaFile, OwnerRename, Use
+from media.models import FileMove, MediaFile, OwnerRename, Use, VideoConversion
 from moderation import hashes
 from moderation.models import PictureAttempt
 from notifications.models import Notification
@@ -151,6 +151,7 @@ def retentions() -> Iterator[RetainedRows]:
     yield RetainedRows(Letter, "created_at", sending.KEPT, "mail.sweep")
     yield RetainedRows(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
     yield RetainedRows(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
+    yield RetainedRows(VideoConversion, "finished_at", sweeping.COUNTED, "media.sweep")
     yield RetainedRows(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
     yield RetainedRows(Recount, "created_at", AT_ONCE, "accounts.sweep_recounts", is_queue=True)
     yield RetainedRows(OwnerRename, "created_at", AT_ONCE, "media.sweep", is_queue=True)

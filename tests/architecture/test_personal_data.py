@@ -56,6 +56,7 @@ LEFT_BY_PURGE = {
     "django_admin_log.user_id": LOG,
     "items_item.sender_id": "emptied rows stay, because others reply to them",
     "media_ownerrename.owner_id": "a queue that empties itself in a minute",
+    "media_videoconversion.owner_id": "a queue; its finished rows count processor seconds for a day",
     "moderation_case.decided_by_id": LOG,
     "moderation_case.host_id": LOG,
     "moderation_decision.by_id": LOG,

@@ -135,7 +135,7 @@ def test_lists_show_no_replies(caller: Caller) -> None:
     caller.put(f"v1/lists/{made['id']}", {"replies_policy": "followed"}, status=422)
 
 
-def test_a_thumbnail_is_refused(caller: Caller) -> None:
+def test_a_thumbnail_of_a_picture_is_refused(caller: Caller) -> None:
     files = {name: SimpleUploadedFile(f"{name}.jpg", jpeg(), "image/jpeg") for name in ("file", "thumbnail")}
     caller.post("v2/media", files, form=True, status=422)
 

@@ -14,6 +14,7 @@ from items import actions as items
 from media import actions, attaching, captioning, store
 from media.files import NAME, PREFIXES, StoreError
 from media.models import FileMove, MediaFile
+from media.processing import upload_at_once
 from media.serving import respond
 from media.sweeping import sweep_files
 from tests.support.api import client_of
@@ -29,7 +30,7 @@ OTHERS = WORDS.replace(b"words", b"others")
 
 @pytest.fixture
 def film(ann: User) -> MediaFile:
-    return actions.upload(owner_id=ann.pk, file=upload(mp4()))
+    return upload_at_once(owner_id=ann.pk, file=upload(mp4()))
 
 
 def put(client: APIClient, medium: MediaFile | int, data: bytes = WORDS) -> Any:
@@ -58,12 +59,12 @@ def test_captions_are_given_replaced_and_removed(client: APIClient, film: MediaF
     assert b"others" in read(second)
     with pytest.raises(FileNotFoundError):
         read(first)
-    assert names(media_folder) == [".mp4", ".vtt"]
+    assert names(media_folder) == [".jpg", ".mp4", ".vtt"]
     assert client.get(f"{MEDIA}/{film.pk}").json()["captions_url"] == second
     for _ in range(2):
         assert client.delete(f"{MEDIA}/{film.pk}/captions").status_code == 204
     assert client.get(f"{MEDIA}/{film.pk}").json()["captions_url"] is None
-    assert names(media_folder) == [".mp4"]
+    assert names(media_folder) == [".jpg", ".mp4"]
 
 
 @pytest.mark.slow
@@ -143,7 +144,7 @@ def test_files_that_are_refused(
     answer = put(client, film, data)
     assert answer.status_code == status, answer.content
     assert client.get(f"{MEDIA}/{film.pk}").json()["captions_url"] == kept
-    assert names(media_folder) == [".mp4", ".vtt"]
+    assert names(media_folder) == [".jpg", ".mp4", ".vtt"]
 
 
 def test_other_bodies(client: APIClient, film: MediaFile) -> None:
@@ -181,7 +182,7 @@ def test_a_store_that_is_full_leaves_the_captions_before(
         answer = put(client, film, OTHERS)
     assert (answer.status_code, "Retry-After" in answer) == (503, True)
     assert b"words" in read(url)
-    assert names(media_folder) == [".mp4", ".vtt"]
+    assert names(media_folder) == [".jpg", ".mp4", ".vtt"]
     row = captioning.set_captions(owner_id=film.owner_id, media_id=film.pk, file=upload(OTHERS))
     assert row is not None
 

@@ -18,7 +18,8 @@ from live.models import LiveSession
 from media import actions, resizing
 from media.files import StoreError
 from media.models import MediaFile, Use
-from media.objects import MediaObject, media_objects, object_from_row
+from media.objects import MediaObject, facts_for_json, media_objects, object_from_row
+from media.processing import upload_at_once
 from media.sources import PLACES, sources
 from media.store import store
 from media.tasks import make_sizes
@@ -26,7 +27,7 @@ from operation.doctor.work import picture_sizes
 from operation.gauges import set_user_gauges
 from runtime import metrics
 from tests.support.at_once import at_once
-from tests.support.pictures import animation, encoded, files_of, jpeg, opened, picture, upload
+from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, opened, picture, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -253,3 +254,25 @@ def test_a_picture_that_is_renamed_meanwhile(ann: User, media_folder: Path) -> N
 def rename_often(item: Item) -> None:
     for _ in range(5):
         attachments.rename_files([item.pk])
+
+
+def test_old_videos_get_posters(ann: User) -> None:
+    """Also where they are shown. One that cannot be read is asked once."""
+    ids = [str(upload_at_once(owner_id=ann.pk, file=upload(data)).pk) for data in (mp4(), mp4(secret=b"x" * 17))]
+    posts = [publish(sender=ann, type=ItemType.VIDEO, content={"media": [one]}) for one in ids]
+    for row, post in zip(MediaFile.objects.order_by("pk"), posts, strict=True):
+        for name in row.files[1:]:
+            store().delete(name)
+        row.small_ext, row.widths, row.blurhash = "", [], ""
+        row.save()
+        post.media = facts_for_json([row])
+        post.save(update_fields=["media"])
+    store().delete(MediaFile.objects.get(pk=ids[1]).files[0])
+    assert resizing.make_sizes() == 2
+    found = MediaFile.objects.get(pk=ids[0])
+    assert (found.small_width, found.files[1:]) == (64, [f"{found.name}.small.jpg"])
+    assert all(map(store().has, found.files))
+    posts[0].refresh_from_db()
+    assert posts[0].media == facts_for_json([found])
+    assert MediaFile.objects.get(pk=ids[1]).failure == "poster"
+    assert resizing.make_sizes() == 0

@@ -20,7 +20,7 @@ from tests.support.environments import given, refusal
 
 ROOT = Path(settings.BASE_DIR)
 SECRET = "hunter2"
-MOST_SETTINGS = 86
+MOST_SETTINGS = 87
 
 
 WRONG = [

@@ -36,7 +36,7 @@ from items.models import (
     Visibility,
 )
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
-from media.models import FileMove, MediaFile, OwnerRename
+from media.models import FileMove, MediaFile, OwnerRename, VideoConversion
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
 from relations.models import (
@@ -160,6 +160,12 @@ class Grown:
         grow(move, MANY, name="'c' || g", to="'d' || g")
         grow(Recount.objects.create(user_id=0), 100, user_id=self.nth)
         grow(OwnerRename.objects.create(owner_id=0), 100, owner_id=self.nth)
+        done = VideoConversion.objects.create(media_id=0, owner_id=self.star.pk, original="0", seconds=1)
+        VideoConversion.objects.update(finished_at=timezone.now())
+        done.refresh_from_db()
+        ago = dict.fromkeys(("created_at", "finished_at"), "now() - g * interval '1 minute'")
+        grow(done, MANY, media_id="g", owner_id=self.nth, original="'c' || g", **ago)
+        VideoConversion.objects.filter(media_id__in=range(1, 6)).update(finished_at=None)
 
     def _link_cards(self) -> None:
         """The star's posts link to different pages, all others to one."""

@@ -653,6 +653,8 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
         words = {"file": upload(b"WEBVTT\n\n00:01.000 --> 00:02.000\nwords", "a.vtt", "text/vtt")}
         scenario.ask(api, who, "put", f"/api/v1/me/media/{film}/captions", words, form="multipart")
     scenario.ask(api, who, "delete", f"/api/v1/me/media/{film}/captions")
+    scenario.ask(api, who, "post", "/api/v1/items", {"type": "video", "content": {"media": [film]}})
+    scenario.work()
     for face in ("avatar", "banner"):
         for _ in range(2):
             sent = {"file": upload(jpeg())}

@@ -5,6 +5,7 @@ const ADDRESS = "/api/v1/me/media";
 const STEP = 0.1; // of the focus, by one press of a key
 const SIDE = 320; // pixels of what is drawn of a picture
 const TRIES = 10; // to send a picture, while the server has no place for it
+const PAUSES = [1, 15]; // seconds between two questions how far a video is: the first, and the longest
 const waiting = new WeakMap(); // a form that was sent while its pictures were underway: what sends it
 const underway = new WeakMap(); // an entry: its file and request
 
@@ -59,6 +60,7 @@ function prepare(entry) {
 // The entries that came with the page.
 export function begin(form) {
   entries(form).forEach(prepare);
+  entries(form).filter((one) => one.dataset.working !== undefined).forEach((one) => follow(form, one));
   look(form);
 }
 
@@ -94,10 +96,11 @@ export function add(form, files) {
   return look(form);
 }
 
-// The first frame of a video that is kept.
-function film(entry) {
-  const attributes = { src: `${entry.dataset.preview}#t=0.1`, muted: true, playsInline: true, preload: "metadata", tabIndex: -1 };
-  entry.querySelector(".medium-focus").prepend(Object.assign(document.createElement("video"), attributes));
+// The picture of a medium that is kept.
+function showPreview(entry) {
+  if (!entry.dataset.preview) return;
+  const picture = Object.assign(new Image(), { src: entry.dataset.preview, alt: "" });
+  entry.querySelector(".medium-focus").prepend(picture);
 }
 
 async function draw(entry, file) {
@@ -135,10 +138,8 @@ function again(form, { id, kind, preview }) {
   const entry = made(form, id, kind);
   entry.dataset.state = "kept";
   entry.dataset.preview = preview;
-  if (kind === "image") {
-    const picture = Object.assign(new Image(), { src: preview, alt: "" });
-    entry.querySelector(".medium-focus").prepend(picture);
-  } else film(entry);
+  showPreview(entry);
+  if (kind === "video" && !preview) follow(form, entry);
   return entry;
 }
 
@@ -215,17 +216,47 @@ function sent(entry, file) {
 
 function answered(form, entry, request) {
   const texts = listOf(form).dataset;
-  if (request.status === 201) {
+  if ([201, 202].includes(request.status)) {
     field(entry, "media").value = request.response.id;
     entry.dataset.kind = request.response.type;
-    entry.dataset.preview = request.response.preview_url;
-    if (request.response.type === "video") film(entry);
+    showKept(entry, request.response);
+    if (request.status === 202) follow(form, entry);
     state(form, entry, "kept");
     return;
   }
   const said = { 400: texts.broken, 413: texts.large, 415: texts.kind }[request.status];
   if ([401, 403, 429].includes(request.status)) tellStatus(request.status);
   state(form, entry, said ? "refused" : "failed", request.response?.file?.[0] || said || texts.failed);
+}
+
+function showKept(entry, medium) {
+  entry.dataset.preview = medium.preview_url === medium.url ? "" : medium.preview_url;
+  if (medium.type === "video") showPreview(entry);
+}
+
+// --- A video is converted after its upload. Its form can be sent meanwhile
+async function follow(form, entry) {
+  const bar = entry.querySelector("progress");
+  const uploading = bar.getAttribute("aria-label");
+  entry.dataset.working = "";
+  bar.setAttribute("aria-label", bar.dataset.converting);
+  let medium = { state: "processing", progress: 0 };
+  for (let pause = PAUSES[0]; medium.state === "processing"; pause = Math.min(pause * 1.3, PAUSES[1])) {
+    bar.value = medium.progress;
+    await new Promise((done) => setTimeout(done, pause * 1000));
+    if (!entry.isConnected) return;
+    if (document.hidden) continue;
+    const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
+    if (answer?.status === 404) return; // it was posted, or removed
+    if (answer?.ok) medium = await answer.json();
+  }
+  delete entry.dataset.working;
+  bar.setAttribute("aria-label", uploading);
+  if (medium.state === "failed") state(form, entry, "refused", medium.failure);
+  else {
+    showKept(entry, medium);
+    changed(form);
+  }
 }
 
 // Sends a form as soon as all its pictures are kept.

@@ -93,6 +93,25 @@
     open.querySelector("summary").focus();
   });
 
+  // --- Videos: one plays at a time. If the member wants that, they play without sound while they are in view
+  document.addEventListener("play", ({ target }) => {
+    for (const other of document.querySelectorAll("video")) if (other !== target) other.pause();
+  }, { capture: true });
+  const quiet = matchMedia("(prefers-reduced-motion: reduce)");
+  if (document.body.dataset.autoplay !== undefined && !quiet.matches) {
+    const inView = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting && target.paused) {
+          target.muted = true;
+          target.play().catch(() => {});
+        } else if (!isIntersecting) target.pause();
+      }
+    }, { threshold: 0.6 });
+    const observe = () => document.querySelectorAll(".picture video").forEach((video) => inView.observe(video));
+    observe();
+    document.body.addEventListener("htmx:afterSettle", observe);
+  }
+
   // --- The lightbox
   const SWIPE = 50; // pixels
   const DOUBLE = 400; // milliseconds from one tap to the next
@@ -112,16 +131,44 @@
   function fileOf(link) {
     const { width, height, widths = "", moves } = link.dataset;
     const shown = Math.min(1, stage.clientWidth / width, stage.clientHeight / height) * width * devicePixelRatio;
-    const isStill = moves !== undefined && matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const isStill = moves !== undefined && quiet.matches;
     if (moves !== undefined && !isStill) return link.href;
     const wide = widths.split(" ").filter(Boolean);
     const found = wide.find((each) => each >= shown) ?? (isStill ? wide.at(-1) : undefined);
     return found ? link.href.replace(/\.\w+$/, `.${found}.webp`) : link.href;
   }
 
+  // A video goes on where it was on the page.
+  function showFilm(link) {
+    const there = link.parentElement.querySelector("video");
+    const film = there.cloneNode(true);
+    there.pause();
+    Object.assign(film, { autoplay: true, muted: false, currentTime: there.currentTime });
+    stage.replaceChildren(film);
+    move(1, 0, 0);
+  }
+
+  function go(number) {
+    if (links.length > 1) show(number);
+  }
+
   function show(number) {
     at = (number + links.length) % links.length;
-    const { width, height, words: said } = links[at].dataset;
+    const { width, height, words: said, film } = links[at].dataset;
+    words.textContent = said;
+    if (!said && document.activeElement === button("words")) stage.focus();
+    button("words").hidden = !said;
+    button("zoom").hidden = film !== undefined;
+    button("play").hidden = links[at].dataset.moves === undefined || !quiet.matches;
+    box.setAttribute("aria-label", film === undefined ? box.dataset.pictures : box.dataset.film);
+    const isOne = links.length === 1;
+    place.textContent = isOne ? "" : place.dataset.words.replace("{number}", at + 1).replace("{count}", links.length);
+    for (const way of box.querySelectorAll(".light-way")) way.hidden = isOne;
+    if (film !== undefined) {
+      showFilm(links[at]);
+      tell(isTelling);
+      return;
+    }
     const picture = new Image(width, height);
     picture.alt = links[at].querySelector("img").alt;
     picture.decoding = "async";
@@ -135,18 +182,12 @@
     picture.addEventListener("load", () => {
       before.remove();
       const next = links[(number + 1 + links.length) % links.length];
-      if (next) new Image().src = fileOf(next); // before it is asked for
+      if (next.dataset.film === undefined) new Image().src = fileOf(next); // before it is asked for
     }, { once: true });
     picture.addEventListener("error", () => picture.classList.add("gone"), { once: true });
     stage.replaceChildren(before, picture);
     move(1, 0, 0);
-    words.textContent = said;
-    if (!said && document.activeElement === button("words")) stage.focus();
-    button("words").hidden = !said;
     tell(isTelling);
-    const isOne = links.length === 1;
-    place.textContent = isOne ? "" : place.dataset.words.replace("{number}", at + 1).replace("{count}", links.length);
-    for (const way of box.querySelectorAll(".light-way")) way.hidden = isOne;
   }
 
   let isTelling = false; // descriptions are shown, also those of the pictures that follow
@@ -182,6 +223,7 @@
 
   // What is under the point stays there.
   function zoomTo(wanted, point) {
+    if (button("zoom").hidden) return; // a video
     const scale = Math.max(1, Math.min(2 * pixels(), wanted));
     const { left, top, width, height } = stage.getBoundingClientRect();
     const [x, y] = point ? [point.clientX - left - width / 2, point.clientY - top - height / 2] : [0, 0];
@@ -217,10 +259,15 @@
 
   box.addEventListener("click", ({ target }) => {
     const act = target.closest("[data-do]")?.dataset.do;
-    if (act === "before") show(at - 1);
-    else if (act === "after") show(at + 1);
+    if (act === "before") go(at - 1);
+    else if (act === "after") go(at + 1);
     else if (act === "zoom") zoom();
     else if (act === "words") tell(!isTelling);
+    else if (act === "play") {
+      stage.lastElementChild.src = links[at].href;
+      button("play").hidden = true;
+      button("close").focus();
+    }
     else if (act === "close" || target === box || (target === stage && near.scale === 1)) box.close();
   });
   let touched = -Infinity; // when a finger was lifted: not every browser makes a double click of two taps
@@ -235,13 +282,14 @@
   }, { passive: false });
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("video")) return; // its own keys
     const isFar = near.scale === 1;
     const step = { ArrowLeft: -onward, ArrowRight: onward }[event.key];
     const way = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
     if (way && !isFar) move(near.scale, near.x + way[0] * PAN, near.y + way[1] * PAN);
-    else if (step) show(at + step);
-    else if (event.key === "Home" && isFar) show(0);
-    else if (event.key === "End" && isFar) show(links.length - 1);
+    else if (step) go(at + step);
+    else if (event.key === "Home" && isFar) go(0);
+    else if (event.key === "End" && isFar) go(links.length - 1);
     else if (event.key === "+") zoomTo(near.scale * STEP);
     else if (event.key === "-") zoomTo(near.scale / STEP);
     else return;
@@ -300,7 +348,7 @@
       if (isSecond) zoom(event);
     }
     if (near.scale > 1) return;
-    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(at - onward * Math.sign(right));
+    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) go(at - onward * Math.sign(right));
     else if (Math.abs(down) > 2 * SWIPE && Math.abs(down) > 2 * Math.abs(right)) box.close();
   });
 })();
