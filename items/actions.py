@@ -19,7 +19,7 @@ from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
-from items.models import Bookmark, Item, ItemType, Status, Visibility, is_within
+from items.models import Bookmark, Item, ItemType, RepliableBy, Status, Visibility, is_within
 from items.profiles import pins
 from items.quotes import audience_fits, check_quote, too_wide_text
 from items.search.indexing import index, search_fields
@@ -34,6 +34,7 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content
+from items.threads.replying import check_reply, of_reply_error, repliers_of
 from items.versions import Version
 from media import attaching
 from media.models import MediaFile
@@ -52,10 +53,11 @@ def _insert_sql(columns: str, values: str) -> str:
     WITH new AS (
         INSERT INTO items_item ({columns}
             sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id,
-            quote_of_id, quotable_by, conversation_id)
+            quote_of_id, quotable_by, repliable_by, repliers, conversation_id)
         VALUES ({values}
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
-            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(conversation)s)
+            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(repliable_by)s,
+            %(repliers)s, %(conversation)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
     ),
     words AS (
@@ -112,12 +114,13 @@ def publish(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
     quotable_by: str | None = None,
+    repliable_by: str | None = None,
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item. When this returns, it is in every follower's home.
 
     A reply to a private mention goes to the same people, whatever `visibility` says. Raises ContentError,
-    NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
+    NotQuotableError, NotRepliableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
@@ -131,16 +134,24 @@ def publish(
         "visibility": visibility,
         "reply_to_id": reply_to.pk if reply_to else None,
     }
-    chosen = {"quote_of_id": quote_of and quote_of.pk, "quotable_by": quotable_by}
+    chosen = {
+        "quote_of_id": quote_of and quote_of.pk,
+        "quotable_by": quotable_by,
+        "repliable_by": repliable_by,
+    }
     fields |= {name: value for name, value in chosen.items() if value}
     fingerprint = idempotency.fingerprint_of(fields)
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
+    root_id = (reply_to.root_id or reply_to.pk) if reply_to else None
+    if root_id:
+        check_reply(root_id, sender, fields.pop("repliable_by", None))
     if quote_of:
         check_quote(quote_of, sender, visibility)
     fields.setdefault("quotable_by", sender.quotable_by)
     fields["content"] = polls.with_end_time(type, content)
-    item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
+    item = Item(sender=sender, root_id=root_id, **fields)
+    item.repliers = repliers_of(item)
     people = recipients.recipients_of(item, reply_to) if item.is_private else []
     pictures = attachments.claim_media(item)
     reasons = _hold_reasons(item)
@@ -207,11 +218,14 @@ def publish_past(
     quote_of: Item | None = None,
 ) -> Item:
     """Publish at an original time. Nobody is notified. Raises ContentError, PastError, AudienceError,
-    NotQuotableError, and HeldError instead of holding.
+    NotQuotableError, NotRepliableError, and HeldError instead of holding.
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
         raise AudienceError("A private mention can't have an earlier date.")
+    root_id = (reply_to.root_id or reply_to.pk) if reply_to else None
+    if root_id:
+        check_reply(root_id, sender, None)
     if quote_of:
         check_quote(quote_of, sender, visibility)
     item = Item(
@@ -221,7 +235,7 @@ def publish_past(
         extra_info=extra_info or {},
         visibility=visibility,
         reply_to_id=reply_to.pk if reply_to else None,
-        root_id=(reply_to.root_id or reply_to.pk) if reply_to else None,
+        root_id=root_id,
         quote_of_id=quote_of.pk if quote_of else None,
         quotable_by=sender.quotable_by,
     )
@@ -315,6 +329,8 @@ def _columns(item: Item) -> dict[str, Any]:
         "repost_of": item.repost_of_id,
         "quote_of": item.quote_of_id,
         "quotable_by": item.quotable_by,
+        "repliable_by": item.repliable_by,
+        "repliers": item.repliers,
         "conversation": item.conversation_id,
     }
 
@@ -356,6 +372,7 @@ def edit(
         content=item.content,
         extra_info=item.extra_info,
         link_card=item.link_card_id,
+        repliers=repliers_of(item),
         modified_at=LATER,
     )
     item.refresh_from_db(fields=["modified_at"])
@@ -507,8 +524,15 @@ def _check_audience(item: Item, visibility: str, *, is_wider: bool) -> None:
 
 
 @transaction.atomic
-def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None = None, **words: Any) -> Item:
-    """Change an item's audience, who may quote it, and its words (`edit`). Raises what these verbs raise.
+def revise(
+    *,
+    item: Item,
+    visibility: str | None = None,
+    quotable_by: str | None = None,
+    repliable_by: str | None = None,
+    **words: Any,
+) -> Item:
+    """Change an item's audience, who may quote and answer it, and its words (`edit`). Raises what these verbs raise.
 
     The narrower audience is the first to see the new words.
     """
@@ -518,6 +542,8 @@ def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None
         change_visibility(item=item, visibility=visibility)
     if quotable_by:
         change_quotable(item=item, quotable_by=quotable_by)
+    if repliable_by:
+        change_repliable(item=item, repliable_by=repliable_by)
     if words:
         item = edit(item=item, **words)
     if visibility and not is_narrower:
@@ -530,6 +556,22 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
     if item.repost_of_id:
         raise RepostError("Quote the original, not the repost.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
+
+
+@transaction.atomic
+def change_repliable(*, item: Item, repliable_by: str) -> None:
+    """Choose who may reply in an item's thread. Existing replies stay. Raises RepostError, and ContentError for a reply
+    that shall differ from its root.
+    """
+    item = _lock(item)
+    if item.repost_of_id:
+        raise RepostError("Reply to the original, not the repost.")
+    if item.root:
+        if repliable_by != item.root.repliable_by:
+            raise of_reply_error()
+        return
+    item.repliable_by = RepliableBy(repliable_by)
+    Item.objects.filter(pk=item.pk).update(repliable_by=item.repliable_by, repliers=repliers_of(item))
 
 
 @transaction.atomic

@@ -109,6 +109,12 @@ class ItemBody(msgspec.Struct):
     quote: Quote | None
     quotable_by: str
     """Who may quote the item while it is public: everyone, followers, nobody."""
+    repliable_by: str
+    """Who may reply in the item's thread, besides the sender of its first item: everyone, followers, mentioned,
+    nobody.
+    """
+    can_reply: bool
+    """Whether the reader may reply."""
     poll: Poll | None
     counts: Counts
     liked: bool

@@ -20,7 +20,7 @@ from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.filters.filters import FILTERS, Keyword, OwnedFilter
 from items.filters.matching import fold
-from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
+from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, RepliableBy, Visibility
 from items.pages.cards import Quoted
 from items.signals import writing_began
 from items.text import (
@@ -119,6 +119,13 @@ def quotable_field(choices: list[Any]) -> forms.ChoiceField:
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=widget)
 
 
+def repliable_field() -> forms.ChoiceField:
+    """Who may reply in the thread of a post."""
+    label = _("Who can reply")
+    widget = forms.Select(attrs={"aria-label": label})
+    return forms.ChoiceField(label=label, choices=RepliableBy.choices, required=False, widget=widget)
+
+
 class ItemForm(forms.Form):
     """The composer. Pictures come as ids if attaching.js uploaded them, else as files."""
 
@@ -142,6 +149,7 @@ class ItemForm(forms.Form):
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quotable_by = quotable_field([("", _("My default")), *QuotableBy.choices])
+    repliable_by = repliable_field()
     title = forms.CharField(
         label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
@@ -170,6 +178,7 @@ class ItemForm(forms.Form):
         answered = str(self["reply_to"].value() or "")
         if answered:
             text.label = _("Your reply")
+            del self.fields["repliable_by"]
         self.answered = answered if answered.isdecimal() else ""
         if self.answered:  # a page may have several open reply forms
             self.auto_id = f"reply-{answered}-%s"
@@ -338,6 +347,7 @@ class ItemForm(forms.Form):
             "content": self.content,
             "visibility": self.cleaned_data["visibility"],
             "quotable_by": self.cleaned_data["quotable_by"] or None,
+            "repliable_by": self.cleaned_data.get("repliable_by") or None,
         }
 
 
@@ -370,6 +380,10 @@ def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
     return {number: (_normalize_newlines(said), focus_of(focus)) for number, said, focus in columns if number}
 
 
+EDITED = ("title", "text", "visibility", "quotable_by", "repliable_by")
+"""The fields of an edit that are an item's own."""
+
+
 class EditForm(forms.Form):
     """The editor of an item."""
 
@@ -379,6 +393,7 @@ class EditForm(forms.Form):
         label=_("Who can see it"), choices=AUDIENCES, required=False, widget=forms.RadioSelect
     )
     quotable_by = quotable_field(QuotableBy.choices)
+    repliable_by = repliable_field()
     warning = warning_field()
     sensitive = sensitive_field()
 
@@ -386,10 +401,12 @@ class EditForm(forms.Form):
         self.item = item
         self.media_said = _media_said(data) if data is not None else {}
         # A page may have several open editors.
-        initial = {name: getattr(item, name) for name in ("title", "text", "visibility", "quotable_by")}
+        initial = {name: getattr(item, name) for name in EDITED}
         initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         _offer(self, SAME_PEOPLE if item.is_private else CHANGEABLE)
+        if item.root_id:
+            del self.fields["repliable_by"]
         if not item.title:
             del self.fields["title"]
         if not item.media:

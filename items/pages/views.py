@@ -38,7 +38,16 @@ from items.profiles.profile import (
 )
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
+from items.threads.hiding import (
+    has_hidden_replies,
+    hidden_page,
+    hide_reply,
+    is_reply_hidden,
+    own_root_id,
+    show_reply,
+)
 from items.threads.muting import mute_thread, muted_among, unmute_thread
+from items.threads.replying import NotRepliableError, not_repliable_text
 from items.threads.threads import ancestors, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import announce_view
@@ -126,6 +135,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         "form": ItemForm.fresh(item, request.user),
         "people": None,
         "asking": None,
+        "has_hidden": has_hidden_replies(item, request.user),
     }
     in_conversation = request.user if item.visibility == Visibility.MENTIONED else None
     if isinstance(in_conversation, User):
@@ -150,12 +160,15 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """The menu of a card; without JavaScript a page."""
     entry = visible_item(item_id, reader)
     quoted = entry.shown.quote.item if entry.shown.quote else None
+    in_own_thread = own_root_id(entry, reader) is not None
     context = {
         "item": entry,
         "shown": entry.shown,
         "may_quote": may_quote(entry.shown, reader),
         "quotes_own": quoted is not None and quoted.sender.id == str(reader.pk),
         "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
+        "is_in_own_thread": in_own_thread,
+        "is_reply_hidden": in_own_thread and is_reply_hidden(entry),
         "is_muted": bool(muted_among([entry.shown.id], reader)),
         "is_talking": _takes_part(entry.shown, reader),
         "on": request.GET.get("on", ""),
@@ -231,6 +244,9 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     answered_id, quoted_id = position(request, "reply_to"), position(request, "quote_of")
     answered = visible_item(answered_id, reader) if answered_id is not None else None
     quoted = visible_item(quoted_id, reader).shown if quoted_id is not None else None
+    if answered and not answered.can_reply:
+        messages.info(request, not_repliable_text())
+        return redirect_next(request, "item", answered.shown.id)
     if quoted and not may_quote(quoted, reader):
         messages.info(request, not_allowed_text())
         return redirect_next(request, "item", quoted.id)
@@ -266,7 +282,7 @@ def _published(reader: User, form: ItemForm) -> Item | None:
     )
     try:
         return _publish(reader, answered, quoted, form)
-    except NotQuotableError as error:
+    except (NotQuotableError, NotRepliableError) as error:
         form.add_error("text", str(error))
     except ContentError as error:
         if error.field == "content.media":
@@ -457,6 +473,37 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
     return redirect_next(request, "item", quote.quote_of_id)
 
 
+# --- Hidden replies --------------------------------------------------------------------------------------
+@require_safe
+def hidden_replies(request: PageRequest, item_id: int) -> HttpResponse:
+    """The replies that a post's sender has hidden, newest first."""
+    item = visible_item(item_id, request.user).shown
+    last_id = position(request)
+    page = hidden_page(item, request.user, last_id=last_id)
+    shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, request.user))
+    context = {"item": item, "page": page, "cards": shown, "is_first": last_id is None}
+    return show(request, "items/hidden_replies.html", context, part="items/_more.html")
+
+
+@member_act
+def hide(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Hide a reply in one's own thread."""
+    reply = item_row(item_id, reader)
+    root_id = reply.root_id or reply.pk
+    hide_reply(user=reader, root_id=root_id, reply_id=reply.pk)
+    messages.success(request, _("Reply hidden. It's under “Hidden replies” now."))
+    return redirect_to(request, reverse("item", args=[root_id]))
+
+
+@member_act
+def unhide(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Show a hidden reply again."""
+    reply = item_row(item_id, reader)
+    show_reply(user=reader, root_id=reply.root_id or reply.pk, reply_id=reply.pk)
+    messages.success(request, _("The reply is back in the thread."))
+    return redirect_to(request, reverse("item", args=[reply.pk]))
+
+
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
@@ -467,6 +514,7 @@ def _edit(own: Item, form: EditForm) -> Item:
         item=own,
         visibility=visibility if visibility != own.visibility else None,
         quotable_by=form.cleaned_data["quotable_by"],
+        repliable_by=form.cleaned_data.get("repliable_by"),
         title=form.cleaned_data.get("title"),
         content=form.content,
     )

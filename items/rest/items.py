@@ -16,11 +16,12 @@ from items.hydrate import hydrate
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
 from items.listing import ItemPage
-from items.models import AUTHORED, Item, ItemType, Visibility
+from items.models import AUTHORED, Item, ItemType, RepliableBy, Visibility
 from items.profiles.pins import pin, unpin
 from items.profiles.profile import replies_page, visible_item
 from items.quotes import quotes_page
 from items.text import TITLE_LENGTH
+from items.threads.hiding import hidden_page, hide_reply, show_reply
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import announce_view
 from relations.api import UserPage, user_page
@@ -39,6 +40,8 @@ from web.rest import (
     idempotency_key,
 )
 
+REFUSED = "The quote is not allowed for this audience: `not_quotable`. Nor the reply: `not_repliable`."
+
 
 class NewItem(StrictSerializer):
     """An item to publish. `content` holds a `text` or a `url` (https), and what else the type needs. A `poll` has
@@ -54,6 +57,7 @@ class NewItem(StrictSerializer):
     reply_to = IdField(allow_null=True, default=None)
     quote_of = IdField(allow_null=True, default=None)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 class ItemEdit(StrictSerializer):
@@ -64,6 +68,7 @@ class ItemEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
     visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 def resolve_ids(fields: dict[str, Any], sender: User) -> None:
@@ -87,7 +92,7 @@ class ItemsView(ApiView):
         request=NewItem,
         responses={
             201: ItemBody,
-            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
+            403: OpenApiResponse(Refusal, REFUSED),
             404: OpenApiResponse(
                 Problem, "The item that the key was used for is deleted, or the caller may not see the quoted item."
             ),
@@ -240,6 +245,37 @@ class PinView(ApiView):
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unpin a post."""
         unpin(item_id=own_item(item_id, authenticated_user(request)).pk)
+        return HttpResponse(status=204)
+
+
+class HiddenRepliesView(PublicApiView):
+    """What the sender of a thread took out of it."""
+
+    scopes = "statuses"
+    pages_of = ItemPage
+
+    @extend_schema(operation_id="list_hidden_replies")
+    def get(self, request: Request, item_id: int) -> HttpResponse:
+        """The replies that a post's sender has hidden, newest first."""
+        reader = reader_of(request)
+        return FeedResponse(hidden_page(visible_item(item_id, reader), reader, **self.bounds))
+
+
+class HiddenReplyView(ApiView):
+    """A reply in the caller's own thread."""
+
+    scopes = "statuses"
+
+    @extend_schema(operation_id="hide_reply", request=None, responses={204: None})
+    def post(self, request: Request, item_id: int, reply_id: int) -> HttpResponse:
+        """Hide a reply from everybody's view of the thread but its sender's."""
+        hide_reply(user=authenticated_user(request), root_id=item_id, reply_id=reply_id)
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="show_reply", responses={204: None})
+    def delete(self, request: Request, item_id: int, reply_id: int) -> HttpResponse:
+        """Show a hidden reply again."""
+        show_reply(user=authenticated_user(request), root_id=item_id, reply_id=reply_id)
         return HttpResponse(status=204)
 
 

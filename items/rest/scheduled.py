@@ -12,8 +12,8 @@ from accounts.models import QuotableBy, User
 from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.bodies import Object
-from items.models import AUTHORED, ScheduledPost, Visibility
-from items.rest.items import NewItem, resolve_ids
+from items.models import AUTHORED, RepliableBy, ScheduledPost, Visibility
+from items.rest.items import REFUSED, NewItem, resolve_ids
 from items.text import TITLE_LENGTH
 from media.objects import MediaObject
 from storage.paging import as_text, below, part_of
@@ -48,6 +48,7 @@ class ScheduledBody(msgspec.Struct):
     quote_of: str | None
     quotable_by: str | None
     """Null: as the sender's settings say at the time."""
+    repliable_by: str
     created_at: Time
 
 
@@ -75,6 +76,7 @@ class ScheduledEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
     visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False, allow_null=True)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 def _bodies(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledBody]:
@@ -100,6 +102,7 @@ def _body(post: ScheduledPost, media: list[MediaObject]) -> ScheduledBody:
         reply_to=reply_to,
         quote_of=quote_of,
         quotable_by=written["quotable_by"],
+        repliable_by=written.get("repliable_by") or RepliableBy.EVERYONE,
         created_at=post.created_at,
     )
 
@@ -124,7 +127,7 @@ class ScheduledPostsView(ApiView):
         request=NewScheduled,
         responses={
             201: ScheduledBody,
-            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
+            403: OpenApiResponse(Refusal, REFUSED),
             404: OpenApiResponse(Problem, "The caller may not see the quoted item."),
             409: OpenApiResponse(Problem, "The key was used for something else, or the caller has too many."),
         },

@@ -16,7 +16,7 @@ from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS, ItemRow, bodies, id_of
 from items.listing import SCAN
 from items.models import Context
-from items.visibility import VISIBLE, post_visible
+from items.visibility import VISIBLE, is_hidden_reply, post_visible
 from relations.rules import READER, follows
 from storage.connections import fetch
 from storage.paging import as_text, part_of
@@ -40,7 +40,8 @@ def _is_near(reply: str) -> str:
 
 SEEN = f"""
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND {VISIBLE} OFFSET 0
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND {VISIBLE}
+            AND NOT {is_hidden_reply("i")} OFFSET 0
     ) seen
 """
 
