@@ -160,6 +160,7 @@ def edit_preferences(
     quotable_by: str | None = None,
     takes_requests: bool | None = None,
     post_visibility: str | None = None,
+    post_repliable_by: str | None = None,
     post_sensitive: bool | None = None,
     post_language: str | None = None,
 ) -> User:
@@ -186,6 +187,7 @@ def edit_preferences(
         "quotable_by": quotable_by,
         "takes_requests": takes_requests,
         "post_visibility": post_visibility,
+        "post_repliable_by": post_repliable_by,
         "post_sensitive": post_sensitive,
         "post_language": post_language,
     }

@@ -13,13 +13,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import review
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items import idempotency, polls, versions
 from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
-from items.models import Bookmark, Item, ItemType, RepliableBy, Status, Visibility, is_within
+from items.models import Bookmark, Item, ItemType, Status, Visibility, is_within
 from items.profiles import pins
 from items.quotes import audience_fits, check_quote, too_wide_text
 from items.search.indexing import index, search_fields

@@ -12,10 +12,10 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters.filters import apply_filters
-from items.models import ItemType, RepliableBy, Status
+from items.models import ItemType, Status
 from items.polls import attach_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, may_reply, quoted_visible

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items.content import text_in
 from items.visibility import public_post, visible
 from media.models import MediaFile
@@ -67,15 +67,6 @@ def is_within(inner: str, outer: str) -> bool:
 
 OPEN_TO_ALL = Q(visibility=Visibility.PUBLIC) & (Q(root=None) | Q(root__visibility=Visibility.PUBLIC))
 """Whether an item is for all, and its thread, too. Whatever its state."""
-
-
-class RepliableBy(models.TextChoices):
-    """Who may reply in a thread, besides the sender of its root. Only the root's choice counts."""
-
-    EVERYONE = "everyone", _("Everyone")
-    FOLLOWERS = "followers", _("Followers")
-    MENTIONED = "mentioned", _("People I mention")
-    NOBODY = "nobody", _("Only me")
 
 
 class ItemType(models.TextChoices):

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.about.site import current
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items import actions
 from items.attachments import attachments
 from items.conversations.recipients import StrangersError
@@ -96,7 +96,7 @@ def schedule(
         "reply_to": reply_to and reply_to.pk,
         "quote_of": quote_of and quote_of.pk,
         "quotable_by": quotable_by,
-    } | ({"repliable_by": repliable_by} if repliable_by else {})
+    } | ({"repliable_by": repliable_by} if repliable_by not in (None, RepliableBy.EVERYONE) else {})
     _check(post)
     _lock(sender)
     own = ScheduledPost.objects.filter(sender=sender)

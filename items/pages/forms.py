@@ -16,11 +16,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import LOCAL, named_zone, parse_local_time
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items.bodies import ItemBody
 from items.filters.filters import FILTERS, Keyword, OwnedFilter
 from items.filters.matching import fold
-from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, RepliableBy, Visibility
+from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
 from items.pages.cards import Quoted
 from items.signals import writing_began
 from items.text import (
@@ -193,8 +193,8 @@ class ItemForm(forms.Form):
         """An empty composer, for a reply with `_audience`."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if isinstance(reader, User):
-            names = {"visibility": "post_visibility", "sensitive": "post_sensitive", "language": "post_language"}
-            initial |= {name: getattr(reader, column) for name, column in names.items()}
+            names = ("visibility", "repliable_by", "sensitive", "language")
+            initial |= {name: getattr(reader, f"post_{name}") for name in names}
         if reply_to:
             initial["reply_to"], audience = reply_to.shown.id, _audience(reply_to.shown, reader)
             if audience != Visibility.PUBLIC:

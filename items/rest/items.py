@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user, reader_of
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
@@ -16,7 +16,7 @@ from items.hydrate import hydrate
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
 from items.listing import ItemPage
-from items.models import AUTHORED, Item, ItemType, RepliableBy, Visibility
+from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profiles.pins import pin, unpin
 from items.profiles.profile import replies_page, visible_item
 from items.quotes import quotes_page

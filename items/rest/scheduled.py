@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.bodies import Object
-from items.models import AUTHORED, RepliableBy, ScheduledPost, Visibility
+from items.models import AUTHORED, ScheduledPost, Visibility
 from items.rest.items import REFUSED, NewItem, resolve_ids
 from items.text import TITLE_LENGTH
 from media.objects import MediaObject

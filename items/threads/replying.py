@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 from django.utils.translation import gettext as _
 
-from accounts.models import User
-from items.models import Item, RepliableBy
+from accounts.models import RepliableBy, User
+from items.models import Item
 from items.text import ContentError, mentions
 from items.visibility import may_reply
 from storage.connections import fetch

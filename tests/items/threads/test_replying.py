@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items.actions import change_repliable, edit, publish, publish_past, repost
-from items.models import Item, RepliableBy, Visibility
+from items.models import Item, Visibility
 from items.profiles.profile import find_item
 from items.text import ContentError
 from items.threads.replying import NotRepliableError
@@ -212,3 +212,15 @@ def test_the_pages(client: Client, ann: User, bob: User) -> None:
     client.post("/items/new", words | {"reply_to": root.pk})
     reply = root.replies.get()
     assert "repliable_by" not in client.get(f"/items/{reply.pk}/edit").content.decode()
+
+
+def test_the_first_choice(api: APIClient, client: Client, ann: User, bob: User) -> None:
+    client.force_login(ann)
+    client.post("/settings/preferences", {"post_repliable_by": "followers"})
+    ann.refresh_from_db()
+    assert ann.post_repliable_by == "followers"
+    assert '<option value="followers" selected>' in client.get("/items/new").content.decode()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(ann)}")
+    made = api.post("/api/v1/statuses", {"status": "hello"}).json()
+    assert Item.objects.get(pk=made["id"]).repliable_by == "followers"
+    assert api.post("/api/v1/statuses", {"status": "hm", "in_reply_to_id": str(say(bob).pk)}).status_code == 200
