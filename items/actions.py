@@ -1,7 +1,7 @@
 """The verbs that change items. A bool result says whether anything changed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -34,6 +34,7 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content
+from items.threads.chains import renew_continuation
 from items.threads.replying import check_reply, of_reply_error, repliers_of
 from items.versions import Version
 from media import attaching
@@ -143,9 +144,7 @@ def publish(
     fingerprint = idempotency.fingerprint_of(fields)
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
-    root_id = (reply_to.root_id or reply_to.pk) if reply_to else None
-    if root_id:
-        check_reply(root_id, sender, fields.pop("repliable_by", None))
+    root_id = check_reply(reply_to, sender, fields.pop("repliable_by", None)) if reply_to else None
     if quote_of:
         check_quote(quote_of, sender, visibility)
     fields.setdefault("quotable_by", sender.quotable_by)
@@ -169,8 +168,68 @@ def publish(
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
         stage(item, 1)
+        renew_continuation(item)
         link_cards.request_card(item)
         item_published.send(sender=Item, item=item, again=False)
+    return item
+
+
+class PlaceError(RefusalError):
+    """A post of a thread is refused. `error`: why, `place`: the post's, from 0."""
+
+    def __init__(self, place: int, error: RefusalError) -> None:
+        super().__init__(str(error))
+        self.place, self.error = place, error
+        self.status, self.code, self.wait = error.status, error.code, error.wait
+
+    @property
+    def words(self) -> str:
+        """The post's."""
+        return self.error.words
+
+    def body(self) -> dict[str, Any]:
+        """The error of the post, at its place."""
+        inner = self.error.body()
+        return {"items": {str(self.place): inner}} | ({} if self.error.field else inner)
+
+
+@reports_blocked_media
+@transaction.atomic
+def publish_thread(
+    *,
+    sender: User,
+    posts: Sequence[dict[str, Any]],
+    visibility: str = Visibility.PUBLIC,
+    repliable_by: str | None = None,
+    idempotency_key: str = "",
+) -> list[Item]:
+    """Publish posts of which each replies to the one before: all or none. `posts`: arguments of `publish`.
+
+    Only the first may reply to something else. Raises PlaceError, IdempotencyConflictError, IdempotencyGoneError.
+    """
+    common: dict[str, Any] = {"sender": sender, "visibility": visibility}
+    ids = [post | {name: post[name].pk for name in ("reply_to", "quote_of") if post.get(name)} for post in posts]
+    fingerprint = idempotency.fingerprint_of({"posts": ids, "visibility": visibility, "repliable_by": repliable_by})
+    keys = idempotency.keys_of_thread(idempotency_key, len(posts))
+    if idempotency_key and (first := idempotency.published_under(idempotency_key, sender, fingerprint)):
+        return [first, *(_published_again(key, sender, fingerprint) for key in keys[1:])]
+    published: list[Item] = []
+    for place, (post, key) in enumerate(zip(posts, keys, strict=True)):
+        links: dict[str, Any] = {"reply_to": published[-1]} if published else {"repliable_by": repliable_by}
+        try:
+            item = publish(**common, **post | links)
+        except RefusalError as error:
+            raise PlaceError(place, error) from (error.__cause__ or error)
+        if key:
+            idempotency.store_key(key, item, fingerprint)
+        published.append(item)
+    return published
+
+
+def _published_again(key: str, sender: User, fingerprint: str) -> Item:
+    item = idempotency.published_under(key, sender, fingerprint)
+    if item is None:
+        raise idempotency.IdempotencyGoneError
     return item
 
 
@@ -223,9 +282,7 @@ def publish_past(
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
         raise AudienceError("A private mention can't have an earlier date.")
-    root_id = (reply_to.root_id or reply_to.pk) if reply_to else None
-    if root_id:
-        check_reply(root_id, sender, None)
+    root_id = check_reply(reply_to, sender) if reply_to else None
     if quote_of:
         check_quote(quote_of, sender, visibility)
     item = Item(
@@ -246,6 +303,7 @@ def publish_past(
     if pictures:
         attaching.assign_to_item(pictures, item_id=item.pk)
     stage(item, 1)
+    renew_continuation(item)
     item_imported.send(sender=Item, item=item)
     return item
 
@@ -486,6 +544,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     item.visibility = visibility
     reasons = _hold_reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
+    renew_continuation(item)
     if is_wider:  # the old versions were for fewer people
         versions.hide_versions(item.pk)
     if reasons:
@@ -604,6 +663,7 @@ def _withdraw(item: Item, status: Status) -> bool:
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
+        renew_continuation(item)
         pins.unpin(item_id=item.pk)
         item_withdrawn.send(sender=Item, item=item)
     return True
@@ -617,6 +677,7 @@ def _publish_again(item: Item) -> bool:
     attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
+    renew_continuation(item)
     link_cards.request_card(item)
     item_published.send(sender=Item, item=item, again=True)
     return True

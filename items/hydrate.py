@@ -36,6 +36,7 @@ def _content_columns(item: str, sender: str) -> str:
     {item}.quote_of_id, {item}.quotable_by,
     CASE WHEN {item}.root_id IS NULL THEN {item}.repliable_by
         ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = {item}.root_id) END,
+    {item}.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = {item}.link_card_id),
     {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v, {sender}.avatar::text
     """
@@ -145,6 +146,7 @@ class OwnColumns(NamedTuple):
     quotable_by: str
     repliable_by: str
     """As the root of its thread says."""
+    is_continued: bool | None
     link_card: str | None
     sender_id: int
     username: str
@@ -225,6 +227,7 @@ def _body_of_columns(row: ItemRow, said: OwnColumns, reader_id: int | None, reas
         reposted=row.is_reposted,
         bookmarked=row.is_bookmarked,
         reason=reason,
+        continued=True if said.is_continued else UNSET,
         link_card=link_card(said.link_card) if said.link_card else None,
     )
 

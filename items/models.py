@@ -182,6 +182,9 @@ class Item(models.Model):
     repliers = ArrayField(
         models.BigIntegerField(), null=True, editable=False, help_text="Who is mentioned, if only they may reply."
     )
+    is_continued = models.BooleanField(
+        null=True, editable=False, help_text="True if a reply of its sender goes on with it; else null."
+    )
     # As of a quote.
     link_card = models.ForeignKey(
         "LinkCard",

@@ -148,8 +148,7 @@ def cancel(*, sender: User, post_id: int) -> None:
 
 def _check_reply(answered: Item | None, sender: User, repliable_by: str | None) -> None:
     if answered:
-        original = answered.repost_of or answered
-        check_reply(original.root_id or original.pk, sender, repliable_by)
+        check_reply(answered.repost_of or answered, sender, repliable_by)
 
 
 def _check_quote(quoted: Item | None, sender: User, visibility: str) -> None:

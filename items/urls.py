@@ -27,6 +27,7 @@ api_patterns = [
     path("me/scheduled", scheduled.ScheduledPostsView.as_view()),
     path("me/scheduled/<id:scheduled_id>", scheduled.ScheduledPostView.as_view()),
     path("items", items.ItemsView.as_view()),
+    path("threads", items.ThreadsView.as_view()),
     path("items/<id:item_id>", items.ItemView.as_view()),
     path("items/<id:item_id>/like", items.LikeView.as_view()),
     path("items/<id:item_id>/vote", polls.VoteView.as_view()),

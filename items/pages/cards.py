@@ -77,6 +77,7 @@ class CardWords(NamedTuple):
     answers: str
     several: str
     your_vote: str
+    show_thread: str
 
 
 def card_words() -> CardWords:
@@ -92,7 +93,7 @@ def _words(_language: str | None) -> CardWords:
         *(_("Sensitive. Show"), _("Show more"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post isn't available.")),
-        *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote")),
+        *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote"), _("Show thread")),
     )
     return CardWords(*map(escape, words))
 
@@ -216,6 +217,8 @@ class Card:
     """Who alone may reply, or ""."""
     is_quotable: bool
     """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
+    is_continued: bool
+    """Whether its sender goes on in a reply to it."""
     liked: bool
     reposted: bool
     bookmarked: bool
@@ -326,6 +329,7 @@ class Cards:
             can_reply=shown.can_reply,
             limit=str(LIMITS.get(shown.repliable_by, "")),
             is_quotable=quote_policy(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
+            is_continued=shown.continued is True,
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,

@@ -38,6 +38,7 @@ from items.profiles.profile import (
 )
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
+from items.threads.chains import chain_below
 from items.threads.hiding import (
     has_hidden_replies,
     hidden_page,
@@ -118,18 +119,20 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if wants_part(request) and last_id is None:
         (card,) = Cards(request.user).of([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
-    page = thread_page(item, request.user, last_id=last_id)
+    chain = chain_below(item, request.user)
+    page = thread_page(item, request.user, last_id=last_id, chain=chain)
     shown = page.items
     if wants_part(request):
         context: dict[str, Any] = {"page": page, "thread": Cards(request.user, shown).thread(item, page.branches)}
         return OpenPage(show(request, "items/_more_replies.html", context))
     higher = ancestors(item, request.user)
-    cards = Cards(request.user, [*higher, item, *shown])
+    cards = Cards(request.user, [*higher, item, *chain, *shown])
     context = {
         "page": page,
         "is_first": last_id is None,
         "item": item,
         "card": cards.one(item, is_whole=True),
+        "chain": cards.of(chain, keeps_hidden=True) if last_id is None else [],
         "thread": cards.thread(item, page.branches),
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
@@ -145,10 +148,10 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
-        announce_view(request, response, item, request.user, replies=shown)
+        announce_view(request, response, item, request.user, replies=[*chain, *shown])
         if isinstance(in_conversation, User) and request.method == "GET" and not is_prefetch(request):
             mark_read(reader=in_conversation, item_id=int(item.id))
-    return OpenPage(response, [item, *higher, *shown])
+    return OpenPage(response, [item, *higher, *chain, *shown])
 
 
 def _ids(senders: Mapping[str, Sender]) -> list[int]:

@@ -1,6 +1,7 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -21,12 +22,14 @@ from items.profiles.pins import pin, unpin
 from items.profiles.profile import replies_page, visible_item
 from items.quotes import quotes_page
 from items.text import TITLE_LENGTH
+from items.threads.chains import LONGEST
 from items.threads.hiding import hidden_page, hide_reply, show_reply
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import announce_view
 from relations.api import UserPage, user_page
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY
 from web.rest import (
+    BODY_BYTES,
     ApiView,
     FeedResponse,
     IdField,
@@ -37,6 +40,7 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
+    count_call,
     idempotency_key,
 )
 
@@ -57,6 +61,28 @@ class NewItem(StrictSerializer):
     reply_to = IdField(allow_null=True, default=None)
     quote_of = IdField(allow_null=True, default=None)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
+
+
+class ThreadBody(msgspec.Struct):
+    """The items of a new thread, in order."""
+
+    items: list[ItemBody]
+
+
+class PostOfThread(NewItem):
+    """A post of a thread. Only the first may have `reply_to`. All have one audience, and one choice of who may
+    reply, which is not named or the same.
+    """
+
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
+
+
+class NewThread(StrictSerializer):
+    """Posts of which each replies to the one before."""
+
+    items = serializers.ListField(child=PostOfThread(), min_length=2, max_length=LONGEST)
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
     repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
@@ -107,6 +133,63 @@ class ItemsView(ApiView):
         resolve_ids(fields, sender)
         item = actions.publish(sender=sender, idempotency_key=key, **fields)
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
+
+
+def _common(fields: dict[str, Any], name: str) -> Any:
+    """What the posts of a thread, or the body for all, choose. None: nothing. Raises ValidationError."""
+    chosen = fields.get(name)
+    for place, post in enumerate(fields["items"]):
+        own = post.pop(name, None)
+        if own and chosen and own != chosen:
+            raise serializers.ValidationError({"items": {str(place): {name: ["All posts of a thread have the same."]}}})
+        chosen = chosen or own
+    return chosen
+
+
+def _resolve_posts(posts: Sequence[dict[str, Any]], sender: User) -> None:
+    for place, post in enumerate(posts):
+        try:
+            if place and post["reply_to"] is not None:
+                raise serializers.ValidationError({"reply_to": ["Each post replies to the one before."]})
+            resolve_ids(post, sender)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({"items": {str(place): error.detail}}) from error
+
+
+class ThreadsView(ApiView):
+    scopes = "statuses"
+    rates: Mapping[str, str] = {"POST": "publish"}
+    body_bytes = 8 * BODY_BYTES
+
+    @extend_schema(
+        operation_id="publish_thread",
+        parameters=[IDEMPOTENCY_KEY],
+        request=NewThread,
+        responses={
+            201: ThreadBody,
+            403: OpenApiResponse(Refusal, REFUSED),
+            404: OpenApiResponse(
+                Problem, "An item that the key was used for is deleted, or the caller may not see a quoted item."
+            ),
+            409: OpenApiResponse(Problem, "The key was used for something else."),
+        },
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Publish a thread: all posts or none. It counts as its number of posts in the rate."""
+        sender = authenticated_user(request)
+        fields = body(request, NewThread)
+        key, posts = idempotency_key(request), fields["items"]
+        count_call(self.rates["POST"], str(sender.pk), len(posts) - 1)
+        visibility, repliable_by = _common(fields, "visibility"), _common(fields, "repliable_by")
+        _resolve_posts(posts, sender)
+        published = actions.publish_thread(
+            sender=sender,
+            posts=posts,
+            visibility=visibility or Visibility.PUBLIC,
+            repliable_by=repliable_by,
+            idempotency_key=key,
+        )
+        return FeedResponse(ThreadBody(hydrate([item.pk for item in published], sender)), status=201)
 
 
 class ItemView(PublicApiView):

@@ -218,6 +218,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
     ("post", "items/{own}/hidden-replies/{under_own}", None),
     ("delete", "items/{own}/hidden-replies/{under_own}", None),
+    ("post", "threads", {"items": [{"content": {"text": "one @star"}, "reply_to": "{own}"}, {"content": MANY_NAMES}]}),
     ("post", "items", {"content": {"text": "a quote"}, "quote_of": "{busy}"}),
     ("delete", "items/{quoted}/quotes/{quote}", None),
     ("post", "items", {"content": {"text": "@star @reader @user1 @user2"}, "visibility": "mentioned"}),
