@@ -59,6 +59,7 @@ urlpatterns = [
     path("scheduled/<number:post_id>", scheduled_views.edit, name="scheduled-edit"),
     path("scheduled/<number:post_id>/delete", scheduled_views.delete, name="scheduled-delete"),
     path("items/new", views.publish, name="publish"),
+    path("items/new/part", views.thread_part, name="thread-part"),
     path("items/new/media-form", views.media_form, name="media-form"),
     path("items/new/poll-form", poll_views.poll_form, name="poll-form"),
     path("items/new/media", views.draft_media, name="draft-media"),

@@ -21,6 +21,7 @@ MEMBERS = (
     "items",
     "composer",
     "drafts",
+    "threads",
     "writing",
     "draft_list",
     "menus",

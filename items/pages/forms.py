@@ -7,8 +7,9 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import BadRequest
 from django.core.files.uploadedfile import UploadedFile
-from django.forms.utils import ErrorList
+from django.forms.utils import ErrorDict, ErrorList
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.text import format_lazy
@@ -34,6 +35,7 @@ from items.text import (
     ContentError,
     check_content,
 )
+from items.threads.chains import LONGEST
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import DecoderBusyError
@@ -126,6 +128,10 @@ def repliable_field() -> forms.ChoiceField:
     return forms.ChoiceField(label=label, choices=RepliableBy.choices, required=False, widget=widget)
 
 
+USUAL: dict[str, Any] = {"visibility": Visibility.PUBLIC, "repliable_by": RepliableBy.EVERYONE, "sensitive": False}
+"""What the composer chooses where its author has chosen nothing in the settings."""
+
+
 class ItemForm(forms.Form):
     """The composer. Pictures come as ids if attaching.js uploaded them, else as files."""
 
@@ -175,7 +181,7 @@ class ItemForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         text = self.fields["text"]
-        answered = str(self["reply_to"].value() or "")
+        answered = str(self["reply_to"].value() or "") if "reply_to" in self.fields else ""
         if answered:
             text.label = _("Your reply")
             del self.fields["repliable_by"]
@@ -224,12 +230,12 @@ class ItemForm(forms.Form):
         """Take pictures and descriptions. Refusals are in `media_errors`."""
         self.author = owner
         self._find_media(owner)
-        key = str(self.data.get("key", ""))
+        key = self.key_of_files
         if not KEY.match(key):  # the form is invalid, but its files are still uploaded, without a key
             key = ""
         for number in self.numbers:
-            if file := self.files.get(f"file_{number}"):
-                said = _normalize_newlines(str(self.data.get(f"file_description_{number}", "")))
+            if file := self.files.get(self.add_prefix(f"file_{number}")):
+                said = _normalize_newlines(str(self.data.get(self.add_prefix(f"file_description_{number}"), "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (
             len(self.taken) > 1 and any(one.kind == MediaKind.VIDEO for one in self.taken)
@@ -238,8 +244,8 @@ class ItemForm(forms.Form):
         self.fields["text"].required = not self.taken and not self.has_poll
 
     def _find_media(self, owner: User) -> None:
-        columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
-        kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
+        columns = [self._all_of(name) for name in ("media", "description", "focus")]
+        kept = self._all_of("keep") if self._all_of("keeps") else columns[0]
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
         rows = MediaFile.objects.filter(owner_id=owner.pk, withdrawn_at=None).in_bulk(ids) if ids else {}
         if len(rows) < len(ids):
@@ -248,6 +254,10 @@ class ItemForm(forms.Form):
             row = rows.get(parse_id(number) or 0)
             if row is not None and number in kept:
                 self.taken.append(self._described(row, _normalize_newlines(said), focus_of(focus)))
+
+    def _all_of(self, name: str) -> list[str]:
+        values: list[str] = self.data.getlist(self.add_prefix(name))  # type: ignore[attr-defined]
+        return values
 
     def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
         if row.use not in (Use.NONE, Use.LATER) or (row.description, row.focus_x, row.focus_y) == (said, *focus):
@@ -272,13 +282,24 @@ class ItemForm(forms.Form):
         self._media_problems.append(problem)
 
     @property
+    def key_of_files(self) -> str:
+        """The beginning of the keys under which its files are uploaded."""
+        return str(self.data.get("key", ""))
+
+    @property
     def is_empty(self) -> bool:
-        """Whether it is the plain composer of a new post."""
+        """Whether it is the plain composer of a new post, with the usual choices."""
         return (
             not self.is_bound
             and not {"reply_to", "quote_of"} & self.initial.keys()
+            and all(self.initial.get(name, usual) == usual for name, usual in USUAL.items())
             and "autofocus" not in self.fields["text"].widget.attrs
         )
+
+    def begin_again(self) -> None:
+        """Show what was sent, without checks."""
+        self._errors = ErrorDict()
+        self._media_problems.clear()
 
     @property
     def media_errors(self) -> ErrorList:
@@ -316,7 +337,7 @@ class ItemForm(forms.Form):
         if self.has_poll:
             return ItemType.POLL
         if not self.taken:
-            return ItemType.ARTICLE if self.cleaned_data["title"] else ItemType.TEXT
+            return ItemType.ARTICLE if self.cleaned_data.get("title") else ItemType.TEXT
         return ItemType.VIDEO if self.taken[0].kind == MediaKind.VIDEO else ItemType.IMAGE
 
     @property
@@ -349,6 +370,46 @@ class ItemForm(forms.Form):
             "quotable_by": self.cleaned_data["quotable_by"] or None,
             "repliable_by": self.cleaned_data.get("repliable_by") or None,
         }
+
+
+class PartForm(ItemForm):
+    """A further post of a thread. The first has the audience, and what else holds for all."""
+
+    visibility = reply_to = quote_of = quotable_by = repliable_by = None  # type: ignore[assignment]
+    title = publish_at = scheduled = key = language = None  # type: ignore[assignment]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        text = self.fields["text"]
+        text.label = text.widget.attrs["placeholder"] = _("Add another post")
+
+    @classmethod
+    def parts_of(cls, data: QueryDict, files: Any) -> "list[PartForm]":
+        """The further posts of a sent form, and an empty one if it asks for it. Raises BadRequest."""
+        number = parse_id(data.get("posts", "")) or 1
+        if number > LONGEST:
+            raise BadRequest("A thread has too many posts.")
+        return [cls(data, files, prefix=str(place)) for place in range(2, number + 1)]
+
+    @property
+    def number(self) -> str:
+        """Its place in the thread, from 2."""
+        return str(self.prefix)
+
+    @property
+    def key_of_files(self) -> str:
+        """As of the first, in half of its letters."""
+        return f"{super().key_of_files[:28]}{int(self.number):04x}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Never: it is drawn with its place."""
+        return False
+
+    @property
+    def post(self) -> dict[str, Any]:
+        """The arguments of `publish` that differ from the first post's."""
+        return {"type": self.type, "content": self.content}
 
 
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:

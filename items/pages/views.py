@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
@@ -24,7 +24,7 @@ from items.likes.saved import SavedKind, saved_page
 from items.models import Item, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.cards import Cards
-from items.pages.forms import EditForm, ItemForm
+from items.pages.forms import EditForm, ItemForm, PartForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
@@ -38,7 +38,7 @@ from items.profiles.profile import (
 )
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
-from items.threads.chains import chain_below
+from items.threads.chains import LONGEST, chain_below
 from items.threads.hiding import (
     has_hidden_replies,
     hidden_page,
@@ -56,6 +56,7 @@ from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import unused_media
 from media.objects import object_from_row
 from relations.visibility import profile_relation, visible_user
+from web import rates
 from web.pages import (
     INVALID,
     LOCAL_ADDRESS,
@@ -70,6 +71,7 @@ from web.pages import (
     show,
     wants_part,
 )
+from web.refusals import RefusalError
 from web.rest import parse_id, position, single_parameter
 from web.uploads import some_media_bytes, takes_files
 
@@ -220,19 +222,23 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
-    form.store_media(reader)
+    parts = PartForm.parts_of(request.POST, request.FILES)
+    for one in (form, *parts):
+        one.store_media(reader)
+    if "more" in request.POST:
+        return _with_another(request, form, parts)
     spot = _spot(request, form)
-    is_ready = form.is_valid() and not form.media_errors
+    is_ready = _is_ready(reader, form, parts)
     if is_ready and (form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]):
         planned = scheduled_views.scheduled_post(reader, form)
         if planned is not None:
             return scheduled_views.answer(request, planned, reader, spot)
         is_ready = False
-    new = _published(reader, form) if is_ready else None
+    new = _published(reader, form, parts) if is_ready else None
     if new is None:
         if quoted_id := parse_id(str(form["quote_of"].value() or "")):
             form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
-        context = {"form": form, "next": next_page(request), "spot": spot}
+        context = {"form": form, "parts": parts, "next": next_page(request), "spot": spot}
         return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
     if spot != "write":
         return _answer_in_place(request, new, reader, spot)
@@ -277,24 +283,66 @@ def _shared(request: PageRequest) -> str:
     return "\n".join(told)[:TEXT_LENGTH]
 
 
-def _published(reader: User, form: ItemForm) -> Item | None:
-    """Publish a valid form's post. None if the form now has an error. Raises Item.DoesNotExist."""
+def _with_another(request: PageRequest, form: ItemForm, parts: list[PartForm]) -> HttpResponse:
+    """The same composer with one more post, where there is no JavaScript."""
+    for one in (form, *parts):
+        one.begin_again()
+    if len(parts) < LONGEST - 1:
+        parts = [*parts, PartForm(prefix=str(len(parts) + 2))]
+    context = {"form": form, "parts": parts, "next": next_page(request), "spot": "write"}
+    return show(request, "items/publish.html", context)
+
+
+def _is_ready(reader: User, form: ItemForm, parts: list[PartForm]) -> bool:
+    """Whether the forms are valid, and the sender may publish so many posts now. Else one has an error."""
+    valid = [one.is_valid() and not one.media_errors for one in (form, *parts)]
+    if not all(valid) or not parts:
+        return all(valid)
+    if form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]:
+        form.add_error("publish_at", _("A thread can't be scheduled. Remove the time first."))
+    elif rates.hit("publish", str(reader.pk), len(parts)) is not None:
+        form.add_error("text", _("You've posted a lot. Try again in a minute."))
+    return not form.errors
+
+
+def _published(reader: User, form: ItemForm, parts: list[PartForm]) -> Item | None:
+    """Publish the posts of valid forms, and return the first. None if a form now has an error. Raises
+    Item.DoesNotExist.
+    """
     answered, quoted = (
         item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
     )
     try:
-        return _publish(reader, answered, quoted, form)
-    except (NotQuotableError, NotRepliableError) as error:
-        form.add_error("text", str(error))
-    except ContentError as error:
-        if error.field == "content.media":
-            form.refuse_media(str(error))
-        elif error.field == POLL_FIELD:
-            form.add_error("option_1", str(error))
-        else:
-            form.add_error("text", str(error))
+        return _publish(reader, answered, quoted, form, parts)
+    except actions.PlaceError as error:
+        _refuse(([form, *parts])[error.place], error.error)
+    except RefusalError as error:
+        _refuse(form, error)
     return None
+
+
+def _refuse(form: ItemForm, error: RefusalError) -> None:
+    """Put a refusal of a post into its form. Other refusals are raised."""
+    if isinstance(error, NotQuotableError | NotRepliableError):
+        form.add_error("text", str(error))
+    elif not isinstance(error, ContentError):
+        raise error
+    elif error.field == "content.media":
+        form.refuse_media(str(error))
+    elif error.field == POLL_FIELD:
+        form.add_error("option_1", str(error))
+    else:
+        form.add_error("text", str(error))
+
+
+@member_page
+def thread_part(request: PageRequest, reader: User) -> HttpResponse:
+    """The composer of one more post of a thread, at the place `number`."""
+    number = position(request, "number") or 2
+    if number > LONGEST:
+        raise BadRequest("A thread has too many posts.")
+    return show(request, "items/_part.html", {"part": PartForm(prefix=str(number))})
 
 
 @member_page
@@ -352,13 +400,27 @@ def _held_words(item: ItemBody) -> str:
     return item.review or _("Your post is in review. Others see it once it's approved.")
 
 
-def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item:
+def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm, parts: list[PartForm]) -> Item:
     post: dict[str, Any] = form.post | {"sender": reader, "reply_to": answered, "quote_of": quoted}
+
+    def publish(key: str) -> Item:
+        return _publish_thread(post, parts, key) if parts else actions.publish(**post, idempotency_key=key)
+
     try:
-        return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
+        return publish(form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
         # The sender changed a sent form: that is another item.
-        return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
+        return publish(uuid.uuid4().hex)
+
+
+def _publish_thread(post: dict[str, Any], parts: list[PartForm], key: str) -> Item:
+    first, common = dict(post), {}
+    for name in ("sender", "visibility", "repliable_by"):
+        common[name] = first.pop(name)
+    language = {"language": first["content"]["language"]} if "language" in first["content"] else {}
+    rest = [part.post | {"content": part.post["content"] | language} for part in parts]
+    posts = [first, *(one | {"quotable_by": first["quotable_by"]} for one in rest)]
+    return actions.publish_thread(**common, posts=posts, idempotency_key=key)[0]
 
 
 def _reply_address(reply: Item, reader: User) -> str:

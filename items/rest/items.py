@@ -29,7 +29,6 @@ from items.viewing import announce_view
 from relations.api import UserPage, user_page
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY
 from web.rest import (
-    BODY_BYTES,
     ApiView,
     FeedResponse,
     IdField,
@@ -43,6 +42,7 @@ from web.rest import (
     count_call,
     idempotency_key,
 )
+from web.strict_json import BODY_BYTES
 
 REFUSED = "The quote is not allowed for this audience: `not_quotable`. Nor the reply: `not_repliable`."
 
@@ -349,9 +349,10 @@ class HiddenReplyView(ApiView):
 
     scopes = "statuses"
 
-    @extend_schema(operation_id="hide_reply", request=None, responses={204: None})
+    @extend_schema(operation_id="hide_reply", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, item_id: int, reply_id: int) -> HttpResponse:
         """Hide a reply from everybody's view of the thread but its sender's."""
+        body(request, Nothing)
         hide_reply(user=authenticated_user(request), root_id=item_id, reply_id=reply_id)
         return HttpResponse(status=204)
 
