@@ -141,8 +141,8 @@ async function addPart(form, number) {
 
   // What comes back has the further posts too, where one of them was refused.
   document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
-    const form = detail.requestConfig.elt;
-    if (!form.matches('form[data-draft="post"]') || !detail.shouldSwap) return;
+    const form = detail.requestConfig?.elt;
+    if (!form?.matches?.('form[data-draft="post"]') || !detail.shouldSwap) return;
     const parts = partsOf(form);
     if (!parts.length) return;
     if (detail.xhr.status < 300) writePartDrafts([]);
