@@ -68,6 +68,7 @@ class AccountRow(msgspec.Struct):
     quotable_by: str
     takes_requests: bool
     post_visibility: str
+    post_repliable_by: str
     post_sensitive: bool
     post_language: str
     plays_videos: bool
@@ -191,6 +192,7 @@ def _account(user: User) -> ExportFile:
         user.quotable_by,
         user.takes_requests,
         user.post_visibility,
+        user.post_repliable_by,
         user.post_sensitive,
         user.post_language,
         user.plays_videos,

@@ -71,6 +71,15 @@ class QuotableBy(models.TextChoices):
     NOBODY = "nobody", _("Only me")
 
 
+class RepliableBy(models.TextChoices):
+    """Who may reply in a thread, besides the sender of its root. Only the root's choice counts."""
+
+    EVERYONE = "everyone", _("Everyone")
+    FOLLOWERS = "followers", _("Followers")
+    MENTIONED = "mentioned", _("People I mention")
+    NOBODY = "nobody", _("Only me")
+
+
 class PostedTo(models.TextChoices):
     """The first choice of who may see a user's posts."""
 
@@ -216,6 +225,13 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         choices=PostedTo.choices,
         default=PostedTo.PUBLIC,
         db_default=PostedTo.PUBLIC,
+        help_text="The first choice for new posts.",
+    )
+    post_repliable_by = models.CharField(
+        max_length=16,
+        choices=RepliableBy.choices,
+        default=RepliableBy.EVERYONE,
+        db_default=RepliableBy.EVERYONE,
         help_text="The first choice for new posts.",
     )
     post_sensitive = models.BooleanField(

@@ -22,6 +22,7 @@ from items.profiles.pins import NotPinnableError
 from items.quotes import NotQuotableError
 from items.scheduling import PublishTimeError
 from items.text import ContentError
+from items.threads.replying import NotRepliableError
 from media.actions import MediaError, TooLargeError, UnknownKindError
 from moderation.reports import OwnItemError
 from notifications.push.actions import BadSubscriptionError, EndpointTakenError
@@ -66,6 +67,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     TooLargeError: (413, "{0.field}: {0}"),
     UnknownKindError: (415, "{0.field}: {0}"),
     NotQuotableError: (403, "You can't quote this post for this audience"),
+    NotRepliableError: (403, "The author doesn't allow you to reply to this post"),
     PrivateRepostError: (403, NOT_ALLOWED),
     NotOwnError: (403, NOT_ALLOWED),
     IdempotencyConflictError: (422, "The Idempotency-Key was used for something else"),

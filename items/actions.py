@@ -1,7 +1,7 @@
 """The verbs that change items. A bool result says whether anything changed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import review
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items import idempotency, polls, versions
 from items.attachments import attachments
 from items.conversations import recipients
@@ -34,6 +34,8 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content
+from items.threads.chains import renew_continuation
+from items.threads.replying import check_reply, of_reply_error, repliers_of
 from items.versions import Version
 from media import attaching
 from media.models import MediaFile
@@ -52,10 +54,11 @@ def _insert_sql(columns: str, values: str) -> str:
     WITH new AS (
         INSERT INTO items_item ({columns}
             sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id,
-            quote_of_id, quotable_by, conversation_id)
+            quote_of_id, quotable_by, repliable_by, repliers, conversation_id)
         VALUES ({values}
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
-            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(conversation)s)
+            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(repliable_by)s,
+            %(repliers)s, %(conversation)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
     ),
     words AS (
@@ -112,12 +115,13 @@ def publish(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
     quotable_by: str | None = None,
+    repliable_by: str | None = None,
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item. When this returns, it is in every follower's home.
 
     A reply to a private mention goes to the same people, whatever `visibility` says. Raises ContentError,
-    NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
+    NotQuotableError, NotRepliableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
@@ -131,16 +135,22 @@ def publish(
         "visibility": visibility,
         "reply_to_id": reply_to.pk if reply_to else None,
     }
-    chosen = {"quote_of_id": quote_of and quote_of.pk, "quotable_by": quotable_by}
+    chosen = {
+        "quote_of_id": quote_of and quote_of.pk,
+        "quotable_by": quotable_by,
+        "repliable_by": repliable_by,
+    }
     fields |= {name: value for name, value in chosen.items() if value}
     fingerprint = idempotency.fingerprint_of(fields)
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
+    root_id = check_reply(reply_to, sender, fields.pop("repliable_by", None)) if reply_to else None
     if quote_of:
         check_quote(quote_of, sender, visibility)
     fields.setdefault("quotable_by", sender.quotable_by)
     fields["content"] = polls.with_end_time(type, content)
-    item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
+    item = Item(sender=sender, root_id=root_id, **fields)
+    item.repliers = repliers_of(item)
     people = recipients.recipients_of(item, reply_to) if item.is_private else []
     pictures = attachments.claim_media(item)
     reasons = _hold_reasons(item)
@@ -158,8 +168,68 @@ def publish(
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
         stage(item, 1)
+        renew_continuation(item)
         link_cards.request_card(item)
         item_published.send(sender=Item, item=item, again=False)
+    return item
+
+
+class PlaceError(RefusalError):
+    """A post of a thread is refused. `error`: why, `place`: the post's, from 0."""
+
+    def __init__(self, place: int, error: RefusalError) -> None:
+        super().__init__(str(error))
+        self.place, self.error = place, error
+        self.status, self.code, self.wait = error.status, error.code, error.wait
+
+    @property
+    def words(self) -> str:
+        """The post's."""
+        return self.error.words
+
+    def body(self) -> dict[str, Any]:
+        """The error of the post, at its place."""
+        inner = self.error.body()
+        return {"items": {str(self.place): inner}} | ({} if self.error.field else inner)
+
+
+@reports_blocked_media
+@transaction.atomic
+def publish_thread(
+    *,
+    sender: User,
+    posts: Sequence[dict[str, Any]],
+    visibility: str = Visibility.PUBLIC,
+    repliable_by: str | None = None,
+    idempotency_key: str = "",
+) -> list[Item]:
+    """Publish posts of which each replies to the one before: all or none. `posts`: arguments of `publish`.
+
+    Only the first may reply to something else. Raises PlaceError, IdempotencyConflictError, IdempotencyGoneError.
+    """
+    common: dict[str, Any] = {"sender": sender, "visibility": visibility}
+    ids = [post | {name: post[name].pk for name in ("reply_to", "quote_of") if post.get(name)} for post in posts]
+    fingerprint = idempotency.fingerprint_of({"posts": ids, "visibility": visibility, "repliable_by": repliable_by})
+    keys = idempotency.keys_of_thread(idempotency_key, len(posts))
+    if idempotency_key and (first := idempotency.published_under(idempotency_key, sender, fingerprint)):
+        return [first, *(_published_again(key, sender, fingerprint) for key in keys[1:])]
+    published: list[Item] = []
+    for place, (post, key) in enumerate(zip(posts, keys, strict=True)):
+        links: dict[str, Any] = {"reply_to": published[-1]} if published else {"repliable_by": repliable_by}
+        try:
+            item = publish(**common, **post | links)
+        except RefusalError as error:
+            raise PlaceError(place, error) from (error.__cause__ or error)
+        if key:
+            idempotency.store_key(key, item, fingerprint)
+        published.append(item)
+    return published
+
+
+def _published_again(key: str, sender: User, fingerprint: str) -> Item:
+    item = idempotency.published_under(key, sender, fingerprint)
+    if item is None:
+        raise idempotency.IdempotencyGoneError
     return item
 
 
@@ -207,11 +277,12 @@ def publish_past(
     quote_of: Item | None = None,
 ) -> Item:
     """Publish at an original time. Nobody is notified. Raises ContentError, PastError, AudienceError,
-    NotQuotableError, and HeldError instead of holding.
+    NotQuotableError, NotRepliableError, and HeldError instead of holding.
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
         raise AudienceError("A private mention can't have an earlier date.")
+    root_id = check_reply(reply_to, sender) if reply_to else None
     if quote_of:
         check_quote(quote_of, sender, visibility)
     item = Item(
@@ -221,7 +292,7 @@ def publish_past(
         extra_info=extra_info or {},
         visibility=visibility,
         reply_to_id=reply_to.pk if reply_to else None,
-        root_id=(reply_to.root_id or reply_to.pk) if reply_to else None,
+        root_id=root_id,
         quote_of_id=quote_of.pk if quote_of else None,
         quotable_by=sender.quotable_by,
     )
@@ -232,6 +303,7 @@ def publish_past(
     if pictures:
         attaching.assign_to_item(pictures, item_id=item.pk)
     stage(item, 1)
+    renew_continuation(item)
     item_imported.send(sender=Item, item=item)
     return item
 
@@ -315,6 +387,8 @@ def _columns(item: Item) -> dict[str, Any]:
         "repost_of": item.repost_of_id,
         "quote_of": item.quote_of_id,
         "quotable_by": item.quotable_by,
+        "repliable_by": item.repliable_by,
+        "repliers": item.repliers,
         "conversation": item.conversation_id,
     }
 
@@ -356,6 +430,7 @@ def edit(
         content=item.content,
         extra_info=item.extra_info,
         link_card=item.link_card_id,
+        repliers=repliers_of(item),
         modified_at=LATER,
     )
     item.refresh_from_db(fields=["modified_at"])
@@ -469,6 +544,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     item.visibility = visibility
     reasons = _hold_reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
+    renew_continuation(item)
     if is_wider:  # the old versions were for fewer people
         versions.hide_versions(item.pk)
     if reasons:
@@ -507,8 +583,15 @@ def _check_audience(item: Item, visibility: str, *, is_wider: bool) -> None:
 
 
 @transaction.atomic
-def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None = None, **words: Any) -> Item:
-    """Change an item's audience, who may quote it, and its words (`edit`). Raises what these verbs raise.
+def revise(
+    *,
+    item: Item,
+    visibility: str | None = None,
+    quotable_by: str | None = None,
+    repliable_by: str | None = None,
+    **words: Any,
+) -> Item:
+    """Change an item's audience, who may quote and answer it, and its words (`edit`). Raises what these verbs raise.
 
     The narrower audience is the first to see the new words.
     """
@@ -518,6 +601,8 @@ def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None
         change_visibility(item=item, visibility=visibility)
     if quotable_by:
         change_quotable(item=item, quotable_by=quotable_by)
+    if repliable_by:
+        change_repliable(item=item, repliable_by=repliable_by)
     if words:
         item = edit(item=item, **words)
     if visibility and not is_narrower:
@@ -530,6 +615,22 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
     if item.repost_of_id:
         raise RepostError("Quote the original, not the repost.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
+
+
+@transaction.atomic
+def change_repliable(*, item: Item, repliable_by: str) -> None:
+    """Choose who may reply in an item's thread. Existing replies stay. Raises RepostError, and ContentError for a reply
+    that shall differ from its root.
+    """
+    item = _lock(item)
+    if item.repost_of_id:
+        raise RepostError("Reply to the original, not the repost.")
+    if item.root:
+        if repliable_by != item.root.repliable_by:
+            raise of_reply_error()
+        return
+    item.repliable_by = RepliableBy(repliable_by)
+    Item.objects.filter(pk=item.pk).update(repliable_by=item.repliable_by, repliers=repliers_of(item))
 
 
 @transaction.atomic
@@ -562,6 +663,7 @@ def _withdraw(item: Item, status: Status) -> bool:
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
+        renew_continuation(item)
         pins.unpin(item_id=item.pk)
         item_withdrawn.send(sender=Item, item=item)
     return True
@@ -575,6 +677,7 @@ def _publish_again(item: Item) -> bool:
     attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
+    renew_continuation(item)
     link_cards.request_card(item)
     item_published.send(sender=Item, item=item, again=True)
     return True

@@ -109,6 +109,12 @@ class ItemBody(msgspec.Struct):
     quote: Quote | None
     quotable_by: str
     """Who may quote the item while it is public: everyone, followers, nobody."""
+    repliable_by: str
+    """Who may reply in the item's thread, besides the sender of its first item: everyone, followers, mentioned,
+    nobody.
+    """
+    can_reply: bool
+    """Whether the reader may reply."""
     poll: Poll | None
     counts: Counts
     liked: bool
@@ -118,6 +124,8 @@ class ItemBody(msgspec.Struct):
     reason: str | None
     link_card: LinkCardBody | None = None
     """The page that its first link leads to; null where there is none, or it was not read yet."""
+    continued: bool | UnsetType = UNSET
+    """True if its sender goes on in a reply to it, for no fewer people. Else unset."""
     status: str | UnsetType = UNSET
     """The item's status. Unset for all but its sender."""
     review: str | UnsetType = UNSET

@@ -20,7 +20,7 @@ from storage.connections import stream
 OWN = f"""
     SELECT i.id, i.type, i.title, i.content::text, i.extra_info::text, i.visibility, i.status, i.created_at,
         i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id,
-        i.quote_of_id, i.quotable_by, {counts("i")},
+        i.quote_of_id, i.quotable_by, i.repliable_by, {counts("i")},
         CASE WHEN jsonb_typeof(i.content->'media') = 'array'
             THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END,
         CASE WHEN {for_mentioned("i")} THEN ARRAY(
@@ -56,6 +56,13 @@ MUTED_THREADS = f"""
     SELECT i.id, s.username, m.created_at FROM items_mutedthread m
     JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE m.user_id = %(reader)s AND {VISIBLE} ORDER BY m.root_id
+"""
+
+
+HIDDEN_REPLIES = f"""
+    SELECT i.id, s.username, h.created_at FROM items_item root JOIN items_hiddenreply h ON h.root_id = root.id
+    JOIN items_item i ON i.id = h.reply_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE root.sender_id = %(reader)s AND {VISIBLE} ORDER BY h.reply_id
 """
 
 
@@ -105,6 +112,7 @@ class OwnItem(msgspec.Struct):
     repost_of: str | None
     quote_of: str | None
     quotable_by: str
+    repliable_by: str
     counts: Counts
     removed_media: int
     """Number of the item's pictures removed by moderators."""
@@ -120,6 +128,14 @@ class MutedThreadRow(msgspec.Struct):
     item_id: str
     by: str
     since: datetime
+
+
+class HiddenReplyRow(msgspec.Struct):
+    """A reply that the user took out of a thread of theirs."""
+
+    item_id: str
+    by: str
+    hidden_at: datetime
 
 
 class BookmarkRow(msgspec.Struct):
@@ -176,6 +192,7 @@ def _own_item(
     repost_of_id: int | None,
     quote_of_id: int | None,
     quotable_by: str,
+    repliable_by: str,
     counted: list[int],
     removed_media: int,
     to: list[str] | None,
@@ -196,6 +213,7 @@ def _own_item(
         repost_of=str(repost_of_id) if repost_of_id else None,
         quote_of=str(quote_of_id) if quote_of_id else None,
         quotable_by=quotable_by,
+        repliable_by=repliable_by,
         counts=Counts(*counted),
         removed_media=removed_media,
         to=to,
@@ -227,6 +245,11 @@ def _muted_threads(user: User) -> Iterator[MutedThreadRow]:
     return (MutedThreadRow(str(item_id), by, since) for item_id, by, since in rows)
 
 
+def _hidden_replies(user: User) -> Iterator[HiddenReplyRow]:
+    rows = stream(HIDDEN_REPLIES, {"reader": user.pk})
+    return (HiddenReplyRow(str(item_id), by, hidden_at) for item_id, by, hidden_at in rows)
+
+
 def _bookmarks(user: User) -> Iterator[BookmarkRow]:
     return (BookmarkRow(str(item_id), by, kept_at) for item_id, by, kept_at in stream(BOOKMARKS, {"reader": user.pk}))
 
@@ -250,6 +273,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("scheduled.jsonl", _("The posts you scheduled."), _scheduled(user)),
         ExportFile("filters.jsonl", _("The words you muted."), _filters(user)),
         ExportFile("muted-conversations.jsonl", _("The threads you muted."), _muted_threads(user)),
+        ExportFile("hidden-replies.jsonl", _("The replies you hid in your threads."), _hidden_replies(user)),
         ExportFile("bookmarks.jsonl", _("The posts you bookmarked that you can still see."), _bookmarks(user)),
         ExportFile("conversations.jsonl", _("The private mentions you can see, by conversation."), _messages(user)),
     ]

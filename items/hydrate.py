@@ -12,13 +12,13 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters.filters import apply_filters
 from items.models import ItemType, Status
 from items.polls import attach_polls
 from items.signals import held_shown
-from items.visibility import VISIBLE, quoted_visible
+from items.visibility import VISIBLE, may_reply, quoted_visible
 from media.objects import media_objects
 from relations.rules import READER
 from storage.connections import fetch, id_array
@@ -34,6 +34,9 @@ def _content_columns(item: str, sender: str) -> str:
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
     {item}.quote_of_id, {item}.quotable_by,
+    CASE WHEN {item}.root_id IS NULL THEN {item}.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = {item}.root_id) END,
+    {item}.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = {item}.link_card_id),
     {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v, {sender}.avatar::text
     """
@@ -117,6 +120,13 @@ QUOTED = f"""
 """
 
 
+# Only if not everyone may reply to an item of the page.
+REPLIABLE = f"""
+    SELECT i.id FROM unnest(%(ids)s::bigint[]) AS asked (id) JOIN items_item i ON i.id = asked.id
+    JOIN items_item root ON root.id = coalesce(i.root_id, i.id) WHERE {may_reply("root")}
+"""
+
+
 class OwnColumns(NamedTuple):
     """The columns of an item itself, as `_content_columns` selects them."""
 
@@ -134,6 +144,9 @@ class OwnColumns(NamedTuple):
     repost_of_id: int | None
     quote_of_id: int | None
     quotable_by: str
+    repliable_by: str
+    """As the root of its thread says."""
+    is_continued: bool | None
     link_card: str | None
     sender_id: int
     username: str
@@ -185,6 +198,7 @@ def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> Item
     item = _body_of_columns(row, row.said, reader_id, reason)
     if row.original:
         item.repost_of = _body_of_columns(row, row.original, reader_id, None)
+        item.repliable_by, item.can_reply = item.repost_of.repliable_by, item.repost_of.can_reply
     return item
 
 
@@ -204,6 +218,8 @@ def _body_of_columns(row: ItemRow, said: OwnColumns, reader_id: int | None, reas
         repost_of=None,
         quote=Quote(str(said.quote_of_id), None, "unauthorized") if said.quote_of_id else None,
         quotable_by=said.quotable_by,
+        repliable_by=said.repliable_by,
+        can_reply=bool(reader_id) and said.repliable_by == RepliableBy.EVERYONE,
         poll=None,
         sender=Sender.from_row(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
@@ -211,6 +227,7 @@ def _body_of_columns(row: ItemRow, said: OwnColumns, reader_id: int | None, reas
         reposted=row.is_reposted,
         bookmarked=row.is_bookmarked,
         reason=reason,
+        continued=True if said.is_continued else UNSET,
         link_card=link_card(said.link_card) if said.link_card else None,
     )
 
@@ -226,7 +243,20 @@ def decorate(items: list[ItemBody], reader: User | AnonymousUser, context: str =
         shown += [item.quote.item for item in quoting if item.quote and item.quote.item]
     if polls := [item for item in shown if item.type == ItemType.POLL]:
         attach_polls(polls, reader.pk)
+    if reader.pk:
+        _ask_for_replies([*items, *shown], reader.pk)
     return apply_filters(items, reader, context)
+
+
+def _ask_for_replies(items: Iterable[ItemBody], reader_id: int) -> None:
+    """Set `can_reply` of items under which not everyone may reply."""
+    limited = [item for item in items if item.repliable_by != RepliableBy.EVERYONE]
+    if not limited:
+        return
+    rows = fetch(REPLIABLE, {"ids": id_array({int(item.shown.id) for item in limited}), "reader": reader_id})
+    found = {str(item_id) for (item_id,) in rows}
+    for item in limited:
+        item.can_reply = item.shown.id in found
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:

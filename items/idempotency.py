@@ -47,6 +47,14 @@ def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
     return used.item
 
 
+def keys_of_thread(key: str, posts: int) -> list[str]:
+    """The keys of a thread's posts. The first is the caller's; no key: none."""
+    if not key:
+        return [""] * posts
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return [key, *(f"{digest} {place}" for place in range(1, posts))]
+
+
 def store_key(key: str, item: Item, fingerprint: str) -> None:
     """Store the key of an item."""
     IdempotencyKey.objects.create(sender=item.sender, key=key, fingerprint=fingerprint, item=item)

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items.content import text_in
 from items.visibility import public_post, visible
 from media.models import MediaFile
@@ -171,6 +171,19 @@ class Item(models.Model):
         choices=QuotableBy.choices,
         default=QuotableBy.EVERYONE,
         db_default=QuotableBy.EVERYONE,
+    )
+    repliable_by = models.CharField(
+        _("who can reply"),
+        max_length=16,
+        choices=RepliableBy.choices,
+        default=RepliableBy.EVERYONE,
+        db_default=RepliableBy.EVERYONE,
+    )
+    repliers = ArrayField(
+        models.BigIntegerField(), null=True, editable=False, help_text="Who is mentioned, if only they may reply."
+    )
+    is_continued = models.BooleanField(
+        null=True, editable=False, help_text="True if a reply of its sender goes on with it; else null."
     )
     # As of a quote.
     link_card = models.ForeignKey(
@@ -456,6 +469,23 @@ class MutedThread(models.Model):
         return f"{self.user_id} without {self.root_id}"
 
 
+class HiddenReply(models.Model):
+    """The sender of a thread hid a reply: it stands apart from the others, for all but its own sender."""
+
+    # No constraints, as for likes.
+    reply = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
+    )
+    root = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["root", "reply"], name="hidden_reply_thread")]
+
+    def __str__(self) -> str:
+        return f"{self.reply_id} under {self.root_id}"
+
+
 class Poll(models.Model):
     """The tally of a poll. After its end voters are told in the order of ids; `told_to` is the last."""
 
@@ -601,6 +631,7 @@ class Failure(models.TextChoices):
     INACTIVE = "inactive", _("Your account was suspended or deactivated then.")
     REPLY_GONE = "reply_gone", _("The post it replies to is gone, or you can't see it anymore.")
     QUOTE_GONE = "quote_gone", _("The post it quotes is gone, or its author doesn't allow you to quote it.")
+    REPLY_CLOSED = "reply_closed", _("The author doesn't allow you to reply to it.")
     REFUSED = "refused", _("Its text or pictures are no longer allowed.")
     STRANGERS = "strangers", _("You messaged many new people.")
     VIDEO = "video", _("Its video couldn't be converted.")

@@ -32,6 +32,7 @@ EMPTY: dict[str, Any] = {
     "extra_info": {},
     "media": [],
     "link_card": None,
+    "repliers": None,
 }
 
 UNLIKE = """

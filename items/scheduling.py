@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.about.site import current
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items import actions
 from items.attachments import attachments
 from items.attachments.attachments import UnfinishedError
@@ -26,6 +26,7 @@ from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibil
 from items.quotes import NotQuotableError, check_quote
 from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
+from items.threads.replying import NotRepliableError, check_reply
 from media import attaching
 from media.models import MediaFile, MediaState
 from media.objects import OwnMedium, own_medium
@@ -43,6 +44,15 @@ MOST = 100
 """Scheduled posts that a user may have, failed ones too."""
 BATCH = 100
 """Posts that one run of the task publishes."""
+
+
+REFUSALS = {
+    StrangersError: Failure.STRANGERS,
+    NotQuotableError: Failure.QUOTE_GONE,
+    NotRepliableError: Failure.REPLY_CLOSED,
+    ContentError: Failure.REFUSED,
+}
+"""What a refusal at its time means to the sender, the narrower before the wider."""
 
 
 class ScheduledCapError(ConflictError):
@@ -80,15 +90,17 @@ def schedule(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
     quotable_by: str | None = None,
+    repliable_by: str | None = None,
     idempotency_key: str = "",
 ) -> ScheduledPost:
     """Schedule a post. `publish_at` None: as soon as its video is ready. Raises PublishTimeError, ScheduledCapError,
-    ContentError, NotQuotableError and IdempotencyConflictError.
+    ContentError, NotQuotableError, NotRepliableError and IdempotencyConflictError.
     """
     if reply_to and (reply_to.repost_of or reply_to).is_private:
         visibility = Visibility.MENTIONED
+    _check_reply(reply_to, sender, repliable_by)
     _check_quote(quote_of, sender, visibility)
-    post = {
+    post: dict[str, Any] = {
         "type": type,
         "title": title,
         "content": content,
@@ -97,7 +109,7 @@ def schedule(
         "reply_to": reply_to and reply_to.pk,
         "quote_of": quote_of and quote_of.pk,
         "quotable_by": quotable_by,
-    }
+    } | ({"repliable_by": repliable_by} if repliable_by not in (None, RepliableBy.EVERYONE) else {})
     if publish_at is None and idempotency_key:
         post["idempotency_key"] = idempotency_key  # the item keeps it, for calls that are repeated later
     _check(post)
@@ -132,6 +144,8 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
     answered = Item.objects.filter(pk=post["reply_to"]).first() if post["reply_to"] else None
     if answered and answered.is_private:
         post["visibility"] = Visibility.MENTIONED
+    if fields.get("repliable_by"):
+        _check_reply(answered, sender, post["repliable_by"])
     if post["visibility"] != row.post["visibility"]:
         _check_quote(Item.objects.filter(pk=post["quote_of"]).first(), sender, post["visibility"])
     _check(post)
@@ -148,6 +162,11 @@ def cancel(*, sender: User, post_id: int) -> None:
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
     row.delete()
+
+
+def _check_reply(answered: Item | None, sender: User, repliable_by: str | None) -> None:
+    if answered:
+        check_reply(answered.repost_of or answered, sender, repliable_by)
 
 
 def _check_quote(quoted: Item | None, sender: User, visibility: str) -> None:
@@ -270,12 +289,8 @@ def _publish(row: ScheduledPost) -> Item | Failure:
         with transaction.atomic():
             attaching.release(owner_id=sender.pk, ids=media_ids(fields["content"]))
             return actions.publish(sender=sender, **{"idempotency_key": f"scheduled-{row.pk}"} | fields)
-    except StrangersError:
-        return Failure.STRANGERS
-    except ContentError:
-        return Failure.REFUSED
-    except NotQuotableError:
-        return Failure.QUOTE_GONE
+    except (ContentError, NotQuotableError, NotRepliableError) as error:
+        return next(failure for kind, failure in REFUSALS.items() if isinstance(error, kind))
     except OperationalError:
         raise
     except Exception:  # a fault of ours must not stop others, nor be tried for ever

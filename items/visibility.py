@@ -123,6 +123,25 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
     """
 
 
+def may_reply(root: str, reader: str = READER) -> str:
+    """Whether a reader who sees a thread may reply in it. `root` is its first item, whose sender decides.
+
+    CASE: the follow is asked only if it decides.
+    """
+    return f"""
+    (CASE WHEN {root}.repliable_by = 'everyone' OR {root}.sender_id = {reader} THEN {reader} <> 0
+        WHEN {root}.repliable_by = 'followers' THEN {follows(reader, f"{root}.sender_id")}
+        ELSE {root}.repliable_by = 'mentioned' AND coalesce({reader} = ANY({root}.repliers), false) END)
+    """
+
+
+def is_hidden_reply(item: str, reader: str = READER) -> str:
+    """Whether the sender of a thread hid this reply. Its own sender sees it where it was."""
+    return f"""
+    ({item}.sender_id <> {reader} AND EXISTS (SELECT FROM items_hiddenreply h WHERE h.reply_id = {item}.id OFFSET 0))
+    """
+
+
 def is_public(item: str) -> str:
     """Whether an item is published and public, whatever its sender and root."""
     return f"{is_published(item)} AND {for_all(item)}"

@@ -22,6 +22,7 @@ MEMBERS = (
     "items",
     "composer",
     "drafts",
+    "threads",
     "writing",
     "draft_list",
     "menus",

@@ -10,7 +10,7 @@ from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import zone_city
-from accounts.models import PostedTo, QuotableBy, User
+from accounts.models import PostedTo, QuotableBy, RepliableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
@@ -289,6 +289,9 @@ class PreferencesForm(forms.Form):
     is_indexable = forms.BooleanField(label=_("Let search engines show my profile and public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
     post_visibility = forms.ChoiceField(label=_("Who can see my new posts"), choices=PostedTo.choices, required=False)
+    post_repliable_by = forms.ChoiceField(
+        label=_("Who can reply to my new posts"), choices=RepliableBy.choices, required=False
+    )
     post_sensitive = forms.BooleanField(label=_("Blur the pictures of my new posts"), required=False)
     post_language = forms.ChoiceField(label=_("I write in"), required=False)
     plays_videos = forms.BooleanField(label=_("Play videos in view by themselves, without sound"), required=False)

@@ -137,14 +137,14 @@ def _save_profile(form: ProfileForm, reader: User) -> None:
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
     names = (
         *("language", "time_zone", "is_indexable", "quotable_by", "takes_requests"),
-        *("post_visibility", "post_sensitive", "post_language", "plays_videos"),
+        *("post_visibility", "post_repliable_by", "post_sensitive", "post_language", "plays_videos"),
     )
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": uses_shortcuts(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
         fields = {name: form.cleaned_data[name] for name in names}
-        for name in ("quotable_by", "post_visibility"):
+        for name in ("quotable_by", "post_visibility", "post_repliable_by"):
             fields[name] = fields[name] or None  # pages from before the upgrade send none
         actions.edit_preferences(user=reader, **fields)
         with translation.override(chosen or browser_language(request)):

@@ -135,13 +135,15 @@ class StatusesView(OpenView):
         if poll := new_poll(params):
             content["poll"] = poll
         quoted = params.id("quoted_status_id")
+        answered = _replied_to(params, content["text"], sender)
         fields: dict[str, Any] = {
             "content": content,
             "type": ItemType.POLL if poll else _type_of_media(media, sender),
             "visibility": _visibility(params, sender),
-            "reply_to": _replied_to(params, content["text"], sender),
+            "reply_to": answered,
             "quote_of": item_row(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
+            "repliable_by": None if answered else sender.post_repliable_by,
             "idempotency_key": idempotency_key(request),
         }
         publish_at = scheduled_at(params)

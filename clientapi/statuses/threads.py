@@ -6,6 +6,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import visible_bodies
 from items.models import Context
+from items.visibility import is_hidden_reply
 from storage.connections import fetch
 
 ABOVE, BELOW = 40, 200
@@ -18,9 +19,9 @@ THREAD = f"""
         SELECT i.reply_to_id, up.distance + 1 FROM up JOIN items_item i ON i.id = up.id WHERE up.distance < {ABOVE}
     ),
     down AS (
-        SELECT i.id, i.reply_to_id FROM items_item i WHERE i.reply_to_id = %(item)s
+        SELECT i.id, i.reply_to_id FROM items_item i WHERE i.reply_to_id = %(item)s AND NOT {is_hidden_reply("i")}
         UNION ALL
-        SELECT i.id, i.reply_to_id FROM down JOIN items_item i ON i.reply_to_id = down.id
+        SELECT i.id, i.reply_to_id FROM down JOIN items_item i ON i.reply_to_id = down.id AND NOT {is_hidden_reply("i")}
     )
     (SELECT id, NULL::bigint FROM up WHERE id IS NOT NULL)
     UNION ALL
@@ -31,7 +32,7 @@ THREAD = f"""
 def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBody], list[ItemBody]]:
     """Items above, root first, and below, each reply after its parent."""
     item_id = int(item.shown.id)
-    rows = fetch(THREAD, {"item": item_id})
+    rows = fetch(THREAD, {"item": item_id, "reader": reader.pk or 0})
     below: defaultdict[int, list[int]] = defaultdict(list)
     for one, answered in rows:
         if answered is not None:

@@ -13,6 +13,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, ngettext, pgettext
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
@@ -34,6 +35,14 @@ from relations.visibility import visible_names
 WIDE_PIXELS, WIDE_ASPECT = 480, 1.4
 """From which width and aspect on the picture of a link card stands above its words."""
 DESCRIPTION_LETTERS = 160
+
+
+LIMITS = {
+    "followers": _lazy("Only followers can reply."),
+    "mentioned": _lazy("Only people mentioned in the first post can reply."),
+    "nobody": _lazy("Only the author can reply."),
+}
+"""Sentences of who alone may reply."""
 
 
 class CardWords(NamedTuple):
@@ -68,6 +77,7 @@ class CardWords(NamedTuple):
     answers: str
     several: str
     your_vote: str
+    show_thread: str
 
 
 def card_words() -> CardWords:
@@ -83,7 +93,7 @@ def _words(_language: str | None) -> CardWords:
         *(_("Sensitive. Show"), _("Show more"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post isn't available.")),
-        *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote")),
+        *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote"), _("Show thread")),
     )
     return CardWords(*map(escape, words))
 
@@ -202,8 +212,13 @@ class Card:
     content: ContentHtml
     counts: Counts
     replies_label: str
+    can_reply: bool
+    limit: str
+    """Who alone may reply, or ""."""
     is_quotable: bool
     """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
+    is_continued: bool
+    """Whether its sender goes on in a reply to it."""
     liked: bool
     reposted: bool
     bookmarked: bool
@@ -311,7 +326,10 @@ class Cards:
             content=self.content(shown, is_whole=is_whole),
             counts=counts,
             replies_label=_replies(counts.replies),
+            can_reply=shown.can_reply,
+            limit=str(LIMITS.get(shown.repliable_by, "")),
             is_quotable=quote_policy(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
+            is_continued=shown.continued is True,
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,

@@ -7,8 +7,9 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import BadRequest
 from django.core.files.uploadedfile import UploadedFile
-from django.forms.utils import ErrorList
+from django.forms.utils import ErrorDict, ErrorList
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.text import format_lazy
@@ -16,7 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import LOCAL, named_zone, parse_local_time
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from items.bodies import ItemBody
 from items.filters.filters import FILTERS, Keyword, OwnedFilter
 from items.filters.matching import fold
@@ -34,6 +35,7 @@ from items.text import (
     ContentError,
     check_content,
 )
+from items.threads.chains import LONGEST
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import DecoderBusyError
@@ -119,6 +121,17 @@ def quotable_field(choices: list[Any]) -> forms.ChoiceField:
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=widget)
 
 
+def repliable_field() -> forms.ChoiceField:
+    """Who may reply in the thread of a post."""
+    label = _("Who can reply")
+    widget = forms.Select(attrs={"aria-label": label})
+    return forms.ChoiceField(label=label, choices=RepliableBy.choices, required=False, widget=widget)
+
+
+USUAL: dict[str, Any] = {"visibility": Visibility.PUBLIC, "repliable_by": RepliableBy.EVERYONE, "sensitive": False}
+"""What the composer chooses where its author has chosen nothing in the settings."""
+
+
 class ItemForm(forms.Form):
     """The composer. Pictures come as ids if attaching.js uploaded them, else as files."""
 
@@ -142,6 +155,7 @@ class ItemForm(forms.Form):
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quotable_by = quotable_field([("", _("My default")), *QuotableBy.choices])
+    repliable_by = repliable_field()
     title = forms.CharField(
         label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
@@ -167,9 +181,10 @@ class ItemForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         text = self.fields["text"]
-        answered = str(self["reply_to"].value() or "")
+        answered = str(self["reply_to"].value() or "") if "reply_to" in self.fields else ""
         if answered:
             text.label = _("Your reply")
+            del self.fields["repliable_by"]
         self.answered = answered if answered.isdecimal() else ""
         if self.answered:  # a page may have several open reply forms
             self.auto_id = f"reply-{answered}-%s"
@@ -184,8 +199,8 @@ class ItemForm(forms.Form):
         """An empty composer, for a reply with `_audience`."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if isinstance(reader, User):
-            names = {"visibility": "post_visibility", "sensitive": "post_sensitive", "language": "post_language"}
-            initial |= {name: getattr(reader, column) for name, column in names.items()}
+            names = ("visibility", "repliable_by", "sensitive", "language")
+            initial |= {name: getattr(reader, f"post_{name}") for name in names}
         if reply_to:
             initial["reply_to"], audience = reply_to.shown.id, _audience(reply_to.shown, reader)
             if audience != Visibility.PUBLIC:
@@ -213,12 +228,12 @@ class ItemForm(forms.Form):
         """Take pictures and descriptions. Refusals are in `media_errors`."""
         self.author = owner
         self._find_media(owner)
-        key = str(self.data.get("key", ""))
+        key = self.key_of_files
         if not KEY.match(key):  # the form is invalid, but its files are still uploaded, without a key
             key = ""
         for number in self.numbers:
-            if file := self.files.get(f"file_{number}"):
-                said = _normalize_newlines(str(self.data.get(f"file_description_{number}", "")))
+            if file := self.files.get(self.add_prefix(f"file_{number}")):
+                said = _normalize_newlines(str(self.data.get(self.add_prefix(f"file_description_{number}"), "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (
             len(self.taken) > 1 and any(one.kind == MediaKind.VIDEO for one in self.taken)
@@ -227,8 +242,8 @@ class ItemForm(forms.Form):
         self.fields["text"].required = not self.taken and not self.has_poll
 
     def _find_media(self, owner: User) -> None:
-        columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
-        kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
+        columns = [self._all_of(name) for name in ("media", "description", "focus")]
+        kept = self._all_of("keep") if self._all_of("keeps") else columns[0]
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
         rows = MediaFile.objects.filter(owner_id=owner.pk, withdrawn_at=None).in_bulk(ids) if ids else {}
         if len(rows) < len(ids):
@@ -237,6 +252,10 @@ class ItemForm(forms.Form):
             row = rows.get(parse_id(number) or 0)
             if row is not None and number in kept:
                 self.taken.append(self._described(row, _normalize_newlines(said), focus_of(focus)))
+
+    def _all_of(self, name: str) -> list[str]:
+        values: list[str] = self.data.getlist(self.add_prefix(name))  # type: ignore[attr-defined]
+        return values
 
     def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
         if row.use not in (Use.NONE, Use.LATER) or (row.description, row.focus_x, row.focus_y) == (said, *focus):
@@ -261,13 +280,24 @@ class ItemForm(forms.Form):
         self._media_problems.append(problem)
 
     @property
+    def key_of_files(self) -> str:
+        """The beginning of the keys under which its files are uploaded."""
+        return str(self.data.get("key", ""))
+
+    @property
     def is_empty(self) -> bool:
-        """Whether it is the plain composer of a new post."""
+        """Whether it is the plain composer of a new post, with the usual choices."""
         return (
             not self.is_bound
             and not {"reply_to", "quote_of"} & self.initial.keys()
+            and all(self.initial.get(name, usual) == usual for name, usual in USUAL.items())
             and "autofocus" not in self.fields["text"].widget.attrs
         )
+
+    def begin_again(self) -> None:
+        """Show what was sent, without checks."""
+        self._errors = ErrorDict()
+        self._media_problems.clear()
 
     @property
     def media_errors(self) -> ErrorList:
@@ -305,7 +335,7 @@ class ItemForm(forms.Form):
         if self.has_poll:
             return ItemType.POLL
         if not self.taken:
-            return ItemType.ARTICLE if self.cleaned_data["title"] else ItemType.TEXT
+            return ItemType.ARTICLE if self.cleaned_data.get("title") else ItemType.TEXT
         return ItemType.VIDEO if self.taken[0].kind == MediaKind.VIDEO else ItemType.IMAGE
 
     @property
@@ -336,7 +366,48 @@ class ItemForm(forms.Form):
             "content": self.content,
             "visibility": self.cleaned_data["visibility"],
             "quotable_by": self.cleaned_data["quotable_by"] or None,
+            "repliable_by": self.cleaned_data.get("repliable_by") or None,
         }
+
+
+class PartForm(ItemForm):
+    """A further post of a thread. The first has the audience, and what else holds for all."""
+
+    visibility = reply_to = quote_of = quotable_by = repliable_by = None  # type: ignore[assignment]
+    title = publish_at = scheduled = key = language = None  # type: ignore[assignment]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        text = self.fields["text"]
+        text.label = text.widget.attrs["placeholder"] = _("Add another post")
+
+    @classmethod
+    def parts_of(cls, data: QueryDict, files: Any) -> "list[PartForm]":
+        """The further posts of a sent form, and an empty one if it asks for it. Raises BadRequest."""
+        number = parse_id(data.get("posts", "")) or 1
+        if number > LONGEST:
+            raise BadRequest("A thread has too many posts.")
+        return [cls(data, files, prefix=str(place)) for place in range(2, number + 1)]
+
+    @property
+    def number(self) -> str:
+        """Its place in the thread, from 2."""
+        return str(self.prefix)
+
+    @property
+    def key_of_files(self) -> str:
+        """As of the first, in half of its letters."""
+        return f"{super().key_of_files[:28]}{int(self.number):04x}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Never: it is drawn with its place."""
+        return False
+
+    @property
+    def post(self) -> dict[str, Any]:
+        """The arguments of `publish` that differ from the first post's."""
+        return {"type": self.type, "content": self.content}
 
 
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:
@@ -368,6 +439,10 @@ def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
     return {number: (_normalize_newlines(said), focus_of(focus)) for number, said, focus in columns if number}
 
 
+EDITED = ("title", "text", "visibility", "quotable_by", "repliable_by")
+"""The fields of an edit that are an item's own."""
+
+
 class EditForm(forms.Form):
     """The editor of an item."""
 
@@ -377,6 +452,7 @@ class EditForm(forms.Form):
         label=_("Who can see it"), choices=AUDIENCES, required=False, widget=forms.RadioSelect
     )
     quotable_by = quotable_field(QuotableBy.choices)
+    repliable_by = repliable_field()
     warning = warning_field()
     sensitive = sensitive_field()
 
@@ -384,10 +460,12 @@ class EditForm(forms.Form):
         self.item = item
         self.media_said = _media_said(data) if data is not None else {}
         # A page may have several open editors.
-        initial = {name: getattr(item, name) for name in ("title", "text", "visibility", "quotable_by")}
+        initial = {name: getattr(item, name) for name in EDITED}
         initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         _offer(self, SAME_PEOPLE if item.is_private else CHANGEABLE)
+        if item.root_id:
+            del self.fields["repliable_by"]
         if not item.title:
             del self.fields["title"]
         if not item.media:

@@ -19,6 +19,7 @@ from items.pages.reading import full_time
 from items.profiles.profile import find_item
 from items.quotes import NotQuotableError
 from items.text import ContentError, poll_end
+from items.threads.replying import NotRepliableError
 from web.pages import PageRequest, next_page, redirect_to, show
 
 OF_COMPOSER = frozenset({"text", "media", "warning", "sensitive", "poll"})
@@ -56,6 +57,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     written, content = post.post, post.post["content"]
     initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
     initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
+    initial["repliable_by"] = written.get("repliable_by") or ""
     initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive", "language")}
     if poll := content.get("poll"):
         lasts = poll.get("closes_in") or (poll_end(poll) - (post.publish_at or post.created_at)).total_seconds()
@@ -63,6 +65,8 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
         initial["poll_lasts"] = min((seconds for seconds, _words in POLL_LASTS), key=lambda one: abs(one - lasts))
         initial["poll_multiple"] = poll.get("multiple", False)
     form = ItemForm(initial=initial)
+    if written["reply_to"]:
+        del form.fields["repliable_by"]
     if post.publish_at:
         form.initial["publish_at"] = post.publish_at.astimezone(form.clock).strftime(LOCAL)
     form.fields["text"].widget.attrs["autofocus"] = True
@@ -89,7 +93,7 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
     except scheduling.ScheduledCapError:
         words = _("You can schedule up to %(count)d posts. Delete one first.")
         form.add_error("publish_at", words % {"count": scheduling.MOST})
-    except NotQuotableError as error:
+    except (NotQuotableError, NotRepliableError) as error:
         form.add_error("text", str(error))
     except ScheduledPost.DoesNotExist:
         form.add_error("text", _("This post is already published or deleted."))

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
@@ -24,7 +24,7 @@ from items.likes.saved import SavedKind, saved_page
 from items.models import Item, ScheduledPost, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.cards import Cards
-from items.pages.forms import EditForm, ItemForm
+from items.pages.forms import EditForm, ItemForm, PartForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
@@ -39,7 +39,17 @@ from items.profiles.profile import (
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.scheduling import MOST, ScheduledCapError, publish_or_wait
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
+from items.threads.chains import LONGEST, chain_below
+from items.threads.hiding import (
+    has_hidden_replies,
+    hidden_page,
+    hide_reply,
+    is_reply_hidden,
+    own_root_id,
+    show_reply,
+)
 from items.threads.muting import mute_thread, muted_among, unmute_thread
+from items.threads.replying import NotRepliableError, not_repliable_text
 from items.threads.threads import ancestors, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import announce_view
@@ -47,6 +57,7 @@ from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import unused_media
 from media.objects import object_from_row
 from relations.visibility import profile_relation, visible_user
+from web import rates
 from web.pages import (
     INVALID,
     LOCAL_ADDRESS,
@@ -61,6 +72,7 @@ from web.pages import (
     show,
     wants_part,
 )
+from web.refusals import RefusalError
 from web.rest import parse_id, position, single_parameter
 from web.uploads import some_media_bytes, takes_files
 
@@ -110,23 +122,26 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if wants_part(request) and last_id is None:
         (card,) = Cards(request.user).of([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
-    page = thread_page(item, request.user, last_id=last_id)
+    chain = chain_below(item, request.user)
+    page = thread_page(item, request.user, last_id=last_id, chain=chain)
     shown = page.items
     if wants_part(request):
         context: dict[str, Any] = {"page": page, "thread": Cards(request.user, shown).thread(item, page.branches)}
         return OpenPage(show(request, "items/_more_replies.html", context))
     higher = ancestors(item, request.user)
-    cards = Cards(request.user, [*higher, item, *shown])
+    cards = Cards(request.user, [*higher, item, *chain, *shown])
     context = {
         "page": page,
         "is_first": last_id is None,
         "item": item,
         "card": cards.one(item, is_whole=True),
+        "chain": cards.of(chain, keeps_hidden=True) if last_id is None else [],
         "thread": cards.thread(item, page.branches),
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
         "people": None,
         "asking": None,
+        "has_hidden": has_hidden_replies(item, request.user),
     }
     in_conversation = request.user if item.visibility == Visibility.MENTIONED else None
     if isinstance(in_conversation, User):
@@ -136,10 +151,10 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
-        announce_view(request, response, item, request.user, replies=shown)
+        announce_view(request, response, item, request.user, replies=[*chain, *shown])
         if isinstance(in_conversation, User) and request.method == "GET" and not is_prefetch(request):
             mark_read(reader=in_conversation, item_id=int(item.id))
-    return OpenPage(response, [item, *higher, *shown])
+    return OpenPage(response, [item, *higher, *chain, *shown])
 
 
 def _ids(senders: Mapping[str, Sender]) -> list[int]:
@@ -151,12 +166,15 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """The menu of a card; without JavaScript a page."""
     entry = visible_item(item_id, reader)
     quoted = entry.shown.quote.item if entry.shown.quote else None
+    in_own_thread = own_root_id(entry, reader) is not None
     context = {
         "item": entry,
         "shown": entry.shown,
         "may_quote": may_quote(entry.shown, reader),
         "quotes_own": quoted is not None and quoted.sender.id == str(reader.pk),
         "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
+        "is_in_own_thread": in_own_thread,
+        "is_reply_hidden": in_own_thread and is_reply_hidden(entry),
         "is_muted": bool(muted_among([entry.shown.id], reader)),
         "is_talking": _takes_part(entry.shown, reader),
         "on": request.GET.get("on", ""),
@@ -205,21 +223,19 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
-    form.store_media(reader)
+    parts = PartForm.parts_of(request.POST, request.FILES)
+    for one in (form, *parts):
+        one.store_media(reader)
+    if "more" in request.POST:
+        return _with_another(request, form, parts)
     spot = _spot(request, form)
-    is_ready = form.is_valid() and not form.media_errors
-    if is_ready and (form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]):
-        planned = scheduled_views.scheduled_post(reader, form)
-        if planned is not None:
-            return scheduled_views.answer(request, planned, reader, spot)
-        is_ready = False
-    new = _published(reader, form) if is_ready else None
+    new = _sent(reader, form, parts)
     if isinstance(new, ScheduledPost):
         return scheduled_views.answer(request, new, reader, spot)
     if new is None:
         if quoted_id := parse_id(str(form["quote_of"].value() or "")):
             form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
-        context = {"form": form, "next": next_page(request), "spot": spot}
+        context = {"form": form, "parts": parts, "next": next_page(request), "spot": spot}
         return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
     if spot != "write":
         return _answer_in_place(request, new, reader, spot)
@@ -234,6 +250,9 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     answered_id, quoted_id = position(request, "reply_to"), position(request, "quote_of")
     answered = visible_item(answered_id, reader) if answered_id is not None else None
     quoted = visible_item(quoted_id, reader).shown if quoted_id is not None else None
+    if answered and not answered.can_reply:
+        messages.info(request, not_repliable_text())
+        return redirect_next(request, "item", answered.shown.id)
     if quoted and not may_quote(quoted, reader):
         messages.info(request, not_allowed_text())
         return redirect_next(request, "item", quoted.id)
@@ -261,28 +280,77 @@ def _shared(request: PageRequest) -> str:
     return "\n".join(told)[:TEXT_LENGTH]
 
 
-def _published(reader: User, form: ItemForm) -> Item | ScheduledPost | None:
-    """Publish a valid form's post, or hold it until its video is ready. None if the form now has an error. Raises
+def _with_another(request: PageRequest, form: ItemForm, parts: list[PartForm]) -> HttpResponse:
+    """The same composer with one more post, where there is no JavaScript."""
+    for one in (form, *parts):
+        one.begin_again()
+    if len(parts) < LONGEST - 1:
+        parts = [*parts, PartForm(prefix=str(len(parts) + 2))]
+    context = {"form": form, "parts": parts, "next": next_page(request), "spot": "write"}
+    return show(request, "items/publish.html", context)
+
+
+def _is_ready(reader: User, form: ItemForm, parts: list[PartForm]) -> bool:
+    """Whether the forms are valid, and the sender may publish so many posts now. Else one has an error."""
+    valid = [one.is_valid() and not one.media_errors for one in (form, *parts)]
+    if not all(valid) or not parts:
+        return all(valid)
+    if form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]:
+        form.add_error("publish_at", _("A thread can't be scheduled. Remove the time first."))
+    elif rates.hit("publish", str(reader.pk), len(parts)) is not None:
+        form.add_error("text", _("You've posted a lot. Try again in a minute."))
+    return not form.errors
+
+
+def _sent(reader: User, form: ItemForm, parts: list[PartForm]) -> Item | ScheduledPost | None:
+    """Publish or schedule the posts of the forms, and return the first. None if a form has an error. Raises
     Item.DoesNotExist.
     """
+    if not _is_ready(reader, form, parts):
+        return None
+    if form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]:
+        return scheduled_views.scheduled_post(reader, form)
+    return _published(reader, form, parts)
+
+
+def _published(reader: User, form: ItemForm, parts: list[PartForm]) -> Item | ScheduledPost | None:
+    """Publish the posts of valid forms, or hold a single one until its video is ready. None if a form has an error."""
     answered, quoted = (
         item_row(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
     )
     try:
-        return _publish(reader, answered, quoted, form)
-    except NotQuotableError as error:
-        form.add_error("text", str(error))
+        return _publish(reader, answered, quoted, form, parts)
+    except actions.PlaceError as error:
+        _refuse(([form, *parts])[error.place], error.error)
     except ScheduledCapError:
         form.refuse_media(_("You can schedule up to %(count)d posts. Delete one first.") % {"count": MOST})
-    except ContentError as error:
-        if error.field == "content.media":
-            form.refuse_media(str(error))
-        elif error.field == POLL_FIELD:
-            form.add_error("option_1", str(error))
-        else:
-            form.add_error("text", str(error))
+    except RefusalError as error:
+        _refuse(form, error)
     return None
+
+
+def _refuse(form: ItemForm, error: RefusalError) -> None:
+    """Put a refusal of a post into its form. Other refusals are raised."""
+    if isinstance(error, NotQuotableError | NotRepliableError):
+        form.add_error("text", str(error))
+    elif not isinstance(error, ContentError):
+        raise error
+    elif error.field == "content.media":
+        form.refuse_media(str(error))
+    elif error.field == POLL_FIELD:
+        form.add_error("option_1", str(error))
+    else:
+        form.add_error("text", str(error))
+
+
+@member_page
+def thread_part(request: PageRequest, reader: User) -> HttpResponse:
+    """The composer of one more post of a thread, at the place `number`."""
+    number = position(request, "number") or 2
+    if number > LONGEST:
+        raise BadRequest("A thread has too many posts.")
+    return show(request, "items/_part.html", {"part": PartForm(prefix=str(number))})
 
 
 @member_page
@@ -340,13 +408,29 @@ def _held_words(item: ItemBody) -> str:
     return item.review or _("Your post is in review. Others see it once it's approved.")
 
 
-def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item | ScheduledPost:
+def _publish(
+    reader: User, answered: Item | None, quoted: Item | None, form: ItemForm, parts: list[PartForm]
+) -> Item | ScheduledPost:
     post: dict[str, Any] = form.post | {"sender": reader, "reply_to": answered, "quote_of": quoted}
+
+    def publish(key: str) -> Item | ScheduledPost:
+        return _publish_thread(post, parts, key) if parts else publish_or_wait(**post, idempotency_key=key)
+
     try:
-        return publish_or_wait(**post, idempotency_key=form.cleaned_data["key"])
+        return publish(form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
         # The sender changed a sent form: that is another item.
-        return publish_or_wait(**post, idempotency_key=uuid.uuid4().hex)
+        return publish(uuid.uuid4().hex)
+
+
+def _publish_thread(post: dict[str, Any], parts: list[PartForm], key: str) -> Item:
+    first, common = dict(post), {}
+    for name in ("sender", "visibility", "repliable_by"):
+        common[name] = first.pop(name)
+    language = {"language": first["content"]["language"]} if "language" in first["content"] else {}
+    rest = [part.post | {"content": part.post["content"] | language} for part in parts]
+    posts = [first, *(one | {"quotable_by": first["quotable_by"]} for one in rest)]
+    return actions.publish_thread(**common, posts=posts, idempotency_key=key)[0]
 
 
 def _reply_address(reply: Item, reader: User) -> str:
@@ -464,6 +548,37 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
     return redirect_next(request, "item", quote.quote_of_id)
 
 
+# --- Hidden replies --------------------------------------------------------------------------------------
+@require_safe
+def hidden_replies(request: PageRequest, item_id: int) -> HttpResponse:
+    """The replies that a post's sender has hidden, newest first."""
+    item = visible_item(item_id, request.user).shown
+    last_id = position(request)
+    page = hidden_page(item, request.user, last_id=last_id)
+    shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, request.user))
+    context = {"item": item, "page": page, "cards": shown, "is_first": last_id is None}
+    return show(request, "items/hidden_replies.html", context, part="items/_more.html")
+
+
+@member_act
+def hide(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Hide a reply in one's own thread."""
+    reply = item_row(item_id, reader)
+    root_id = reply.root_id or reply.pk
+    hide_reply(user=reader, root_id=root_id, reply_id=reply.pk)
+    messages.success(request, _("Reply hidden. It's under “Hidden replies” now."))
+    return redirect_to(request, reverse("item", args=[root_id]))
+
+
+@member_act
+def unhide(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Show a hidden reply again."""
+    reply = item_row(item_id, reader)
+    show_reply(user=reader, root_id=reply.root_id or reply.pk, reply_id=reply.pk)
+    messages.success(request, _("The reply is back in the thread."))
+    return redirect_to(request, reverse("item", args=[reply.pk]))
+
+
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
@@ -474,6 +589,7 @@ def _edit(own: Item, form: EditForm) -> Item:
         item=own,
         visibility=visibility if visibility != own.visibility else None,
         quotable_by=form.cleaned_data["quotable_by"],
+        repliable_by=form.cleaned_data.get("repliable_by"),
         title=form.cleaned_data.get("title"),
         content=form.content,
     )

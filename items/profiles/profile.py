@@ -13,7 +13,7 @@ from items.models import LISTED, Context, Item
 from items.search.query import Query
 from items.search.search import search_items
 from items.tags.tags import has_tag
-from items.visibility import VISIBLE, in_circle, is_listed, original_visible, visible_circles
+from items.visibility import VISIBLE, in_circle, is_hidden_reply, is_listed, original_visible, visible_circles
 from relations.rules import READER
 from storage.connections import fetch, id_array
 
@@ -72,7 +72,11 @@ SENDERS = f"""
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """
 THREAD, REPLIES = (
-    listing_sql([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")
+    listing_sql(
+        [f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"],
+        "ASC",
+        keep=f"NOT {is_hidden_reply('i')}",
+    )
     for above in ("root_id", "reply_to_id")
 )
 COUNTED, REPOSTS_COUNTED = 10_000, 1_000

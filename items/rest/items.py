@@ -1,13 +1,14 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user, reader_of
-from accounts.models import QuotableBy, User
+from accounts.models import QuotableBy, RepliableBy, User
 from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
@@ -23,6 +24,8 @@ from items.quotes import quotes_page
 from items.rest.scheduled_bodies import ScheduledBody, scheduled_bodies
 from items.scheduling import publish_or_wait
 from items.text import TITLE_LENGTH
+from items.threads.chains import LONGEST
+from items.threads.hiding import hidden_page, hide_reply, show_reply
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import announce_view
 from relations.api import UserPage, user_page
@@ -38,8 +41,12 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
+    count_call,
     idempotency_key,
 )
+from web.strict_json import BODY_BYTES
+
+REFUSED = "The quote is not allowed for this audience: `not_quotable`. Nor the reply: `not_repliable`."
 
 
 class NewItem(StrictSerializer):
@@ -56,6 +63,29 @@ class NewItem(StrictSerializer):
     reply_to = IdField(allow_null=True, default=None)
     quote_of = IdField(allow_null=True, default=None)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
+
+
+class ThreadBody(msgspec.Struct):
+    """The items of a new thread, in order."""
+
+    items: list[ItemBody]
+
+
+class PostOfThread(NewItem):
+    """A post of a thread. Only the first may have `reply_to`. All have one audience, and one choice of who may
+    reply, which is not named or the same.
+    """
+
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
+
+
+class NewThread(StrictSerializer):
+    """Posts of which each replies to the one before."""
+
+    items = serializers.ListField(child=PostOfThread(), min_length=2, max_length=LONGEST)
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 class ItemEdit(StrictSerializer):
@@ -66,6 +96,7 @@ class ItemEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
     visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 def resolve_ids(fields: dict[str, Any], sender: User) -> None:
@@ -90,7 +121,7 @@ class ItemsView(ApiView):
         responses={
             201: ItemBody,
             202: OpenApiResponse(ScheduledBody, "The item's video is still being converted. The item follows it."),
-            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
+            403: OpenApiResponse(Refusal, REFUSED),
             404: OpenApiResponse(
                 Problem, "The item that the key was used for is deleted, or the caller may not see the quoted item."
             ),
@@ -109,6 +140,63 @@ class ItemsView(ApiView):
         if isinstance(new, ScheduledPost):
             return FeedResponse(scheduled_bodies([new], sender)[0], status=202)
         return FeedResponse(hydrate([new.pk], sender)[0], status=201)
+
+
+def _common(fields: dict[str, Any], name: str) -> Any:
+    """What the posts of a thread, or the body for all, choose. None: nothing. Raises ValidationError."""
+    chosen = fields.get(name)
+    for place, post in enumerate(fields["items"]):
+        own = post.pop(name, None)
+        if own and chosen and own != chosen:
+            raise serializers.ValidationError({"items": {str(place): {name: ["All posts of a thread have the same."]}}})
+        chosen = chosen or own
+    return chosen
+
+
+def _resolve_posts(posts: Sequence[dict[str, Any]], sender: User) -> None:
+    for place, post in enumerate(posts):
+        try:
+            if place and post["reply_to"] is not None:
+                raise serializers.ValidationError({"reply_to": ["Each post replies to the one before."]})
+            resolve_ids(post, sender)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({"items": {str(place): error.detail}}) from error
+
+
+class ThreadsView(ApiView):
+    scopes = "statuses"
+    rates: Mapping[str, str] = {"POST": "publish"}
+    body_bytes = 8 * BODY_BYTES
+
+    @extend_schema(
+        operation_id="publish_thread",
+        parameters=[IDEMPOTENCY_KEY],
+        request=NewThread,
+        responses={
+            201: ThreadBody,
+            403: OpenApiResponse(Refusal, REFUSED),
+            404: OpenApiResponse(
+                Problem, "An item that the key was used for is deleted, or the caller may not see a quoted item."
+            ),
+            409: OpenApiResponse(Problem, "The key was used for something else."),
+        },
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Publish a thread: all posts or none. It counts as its number of posts in the rate."""
+        sender = authenticated_user(request)
+        fields = body(request, NewThread)
+        key, posts = idempotency_key(request), fields["items"]
+        count_call(self.rates["POST"], str(sender.pk), len(posts) - 1)
+        visibility, repliable_by = _common(fields, "visibility"), _common(fields, "repliable_by")
+        _resolve_posts(posts, sender)
+        published = actions.publish_thread(
+            sender=sender,
+            posts=posts,
+            visibility=visibility or Visibility.PUBLIC,
+            repliable_by=repliable_by,
+            idempotency_key=key,
+        )
+        return FeedResponse(ThreadBody(hydrate([item.pk for item in published], sender)), status=201)
 
 
 class ItemView(PublicApiView):
@@ -247,6 +335,38 @@ class PinView(ApiView):
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unpin a post."""
         unpin(item_id=own_item(item_id, authenticated_user(request)).pk)
+        return HttpResponse(status=204)
+
+
+class HiddenRepliesView(PublicApiView):
+    """What the sender of a thread took out of it."""
+
+    scopes = "statuses"
+    pages_of = ItemPage
+
+    @extend_schema(operation_id="list_hidden_replies")
+    def get(self, request: Request, item_id: int) -> HttpResponse:
+        """The replies that a post's sender has hidden, newest first."""
+        reader = reader_of(request)
+        return FeedResponse(hidden_page(visible_item(item_id, reader), reader, **self.bounds))
+
+
+class HiddenReplyView(ApiView):
+    """A reply in the caller's own thread."""
+
+    scopes = "statuses"
+
+    @extend_schema(operation_id="hide_reply", request=EMPTY_BODY, responses={204: None})
+    def post(self, request: Request, item_id: int, reply_id: int) -> HttpResponse:
+        """Hide a reply from everybody's view of the thread but its sender's."""
+        body(request, Nothing)
+        hide_reply(user=authenticated_user(request), root_id=item_id, reply_id=reply_id)
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="show_reply", responses={204: None})
+    def delete(self, request: Request, item_id: int, reply_id: int) -> HttpResponse:
+        """Show a hidden reply again."""
+        show_reply(user=authenticated_user(request), root_id=item_id, reply_id=reply_id)
         return HttpResponse(status=204)
 
 

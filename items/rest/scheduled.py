@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.callers import authenticated_user
-from accounts.models import QuotableBy
+from accounts.models import QuotableBy, RepliableBy
 from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.models import AUTHORED, Visibility
-from items.rest.items import NewItem, resolve_ids
+from items.rest.items import REFUSED, NewItem, resolve_ids
 from items.rest.scheduled_bodies import ScheduledBody, scheduled_bodies
 from items.text import TITLE_LENGTH
 from storage.paging import as_text, below, part_of
@@ -54,6 +54,7 @@ class ScheduledEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
     visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False, allow_null=True)
+    repliable_by = serializers.ChoiceField(RepliableBy.choices, required=False)
 
 
 class ScheduledPostsView(ApiView):
@@ -76,7 +77,7 @@ class ScheduledPostsView(ApiView):
         request=NewScheduled,
         responses={
             201: ScheduledBody,
-            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
+            403: OpenApiResponse(Refusal, REFUSED),
             404: OpenApiResponse(Problem, "The caller may not see the quoted item."),
             409: OpenApiResponse(Problem, "The key was used for something else, or the caller has too many."),
         },

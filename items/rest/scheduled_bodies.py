@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from accounts.models import User
+from accounts.models import RepliableBy, User
 from items import scheduling
 from items.bodies import Object
 from items.models import ScheduledPost
@@ -29,6 +29,7 @@ class ScheduledBody(msgspec.Struct):
     quote_of: str | None
     quotable_by: str | None
     """Null: as the sender's settings say at the time."""
+    repliable_by: str
     created_at: Time
 
 
@@ -57,5 +58,6 @@ def _body(post: ScheduledPost, media: list[OwnMedium]) -> ScheduledBody:
         reply_to=reply_to,
         quote_of=quote_of,
         quotable_by=written["quotable_by"],
+        repliable_by=written.get("repliable_by") or RepliableBy.EVERYONE,
         created_at=post.created_at,
     )

@@ -5,7 +5,7 @@ may not see what a reply answers, it is listed as a reply to the post.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,9 +16,9 @@ from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS, ItemRow, bodies, id_of
 from items.listing import SCAN
 from items.models import Context
-from items.visibility import VISIBLE, post_visible
+from items.visibility import VISIBLE, is_hidden_reply, post_visible
 from relations.rules import READER, follows
-from storage.connections import fetch
+from storage.connections import fetch, id_array
 from storage.paging import as_text, part_of
 
 BRANCHES = 15
@@ -40,7 +40,8 @@ def _is_near(reply: str) -> str:
 
 SEEN = f"""
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND {VISIBLE} OFFSET 0
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND {VISIBLE}
+            AND NOT {is_hidden_reply("i")} AND i.id <> ALL(%(chain)s::bigint[]) OFFSET 0
     ) seen
 """
 
@@ -172,9 +173,12 @@ class _ThreadRow(NamedTuple):
         return cls(bound, parent_id, is_near, is_answered, item)
 
 
-def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
-    """The replies after `last_id`, near ones first."""
-    params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
+def thread_page(
+    item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, chain: Iterable[ItemBody] = ()
+) -> Thread:
+    """The replies after `last_id`, near ones first, without those of a `chain` (chains.py)."""
+    params: dict[str, Any] = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
+    params["chain"] = id_array(int(one.id) for one in chain)
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_ThreadRow.of)
     found = [(row, row.item) for row in rows if row.item is not None]

@@ -16,7 +16,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import LISTED, Bookmark, Item, Like, Pin, Status, Visibility
+from items.models import LISTED, Bookmark, HiddenReply, Item, Like, Pin, Status, Visibility
 from media.objects import MediumFacts
 from relations import actions as relations
 from relations import lists
@@ -255,6 +255,21 @@ def follow_hashtag(world: World) -> None:
         follow_tag(user=reader, tag="ztag")
 
 
+def hide_replies(world: World) -> None:
+    """The senders of the threads hid them while all was public."""
+    for root, reply in ((world.thread, world.reply), (world.post, world.answered)):
+        HiddenReply.objects.get_or_create(reply=reply, root=root)
+
+
+def is_other(relation: str, kind: str) -> bool:
+    """A hidden reply's own sender sees it in the thread."""
+    return kind == "answered" or relation != "sender"
+
+
+HIDDEN = [
+    Shows(lambda world: f"/items/{world.thread.pk}/hidden-replies", ("reply",), is_other, before=hide_replies),
+    Shows(lambda world: f"/items/{world.post.pk}/hidden-replies", ("answered",), by_id=True, before=hide_replies),
+]
 API_ROUTES: dict[str, list[Shows]] = {
     # Before the readers repost it below: that notifies its sender and ends its recommendation.
     "discover/feed": [
@@ -333,6 +348,7 @@ API_ROUTES: dict[str, list[Shows]] = {
     "me/likes": [Shows(lambda world: "/me/likes", KEPT, is_reader, before=like_all)],
     "me/history": [Shows(lambda world: "/me/history", ("post",), is_reader, before=open_post)],
     "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
+    "items/<id:item_id>/hidden-replies": HIDDEN,
 }
 """API routes that show others' items."""
 PAGES: dict[str, list[Shows]] = {
@@ -417,6 +433,7 @@ PAGES: dict[str, list[Shows]] = {
     "history": [Shows(lambda world: "/history", ("post",), is_reader, before=open_post)],
     "unwanted": [Shows(lambda world: "/history/not-interested", ("post",), is_reader, before=dismiss_post)],
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
+    "hidden-replies": HIDDEN,
 }
 
 

@@ -31,6 +31,7 @@ from items.filters import filters
 from items.models import Item, ScheduledPost
 from items.profiles.pins import pin
 from items.scheduling import schedule
+from items.threads.hiding import hide_reply
 from live import actions as live
 from live.models import LiveSession, State
 from relations import lists
@@ -83,7 +84,7 @@ class World:
         follow(follower=self.friend, followee=self.writer)
         mute(muter=self.reader, muted=self.friend, lasts=timedelta(days=7))
         self.root = say(self.writer, "zebra, see https://example.org/ and #books, @reader\n\n第二段 #小事")
-        self.long = say(self.writer, "words " * 300)
+        self.long = say(self.writer, "words " * 300, repliable_by="nobody")
         say(self.writer, "for followers", visibility="followers")
         say(self.writer, "for mutuals", visibility="mutuals")
         publish(
@@ -96,6 +97,8 @@ class World:
         self.nested = say(self.writer, "an answer to it", reply_to=self.answer)
         self.deep = say(self.reader, "and so on", reply_to=self.nested)
         say(self.friend, "too", reply_to=self.deep)
+        rude = say(self.friend, "nonsense", reply_to=self.root)
+        hide_reply(user=self.writer, root_id=self.root.pk, reply_id=rude.pk)
         self.own = say(self.reader, "mine", visibility="self")
         self.talk = say(self.writer, "@reader a zebra, in private", visibility="mentioned")
         say(self.guard, "@reader hello", visibility="mentioned")
@@ -405,6 +408,7 @@ PAGES: dict[str, list[Look]] = {
         Look(lambda world: f"/items/{world.root.pk}/reposts", ""),
     ],
     "relate": [Look(fixed("/@friend/block"))],
+    "hidden-replies": [Look(lambda world: f"/items/{world.root.pk}/hidden-replies")],
     "quotes": [Look(lambda world: f"/items/{world.root.pk}/quotes")],
     "edits": [Look(lambda world: f"/items/{world.own.pk}/edits")],
     "edit": [Look(lambda world: f"/items/{world.own.pk}/edit")],

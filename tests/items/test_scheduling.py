@@ -16,6 +16,7 @@ from items.models import Failure, Item, ScheduledPost, Status, Visibility
 from items.purge import purge
 from items.quotes import NotQuotableError
 from items.text import ContentError
+from items.threads.replying import NotRepliableError
 from media import sweeping
 from media.models import MediaFile, Use
 from moderation.models import WordRule
@@ -131,9 +132,14 @@ def test_what_cannot_be_published_stays_with_the_reason(ann: User, bob: User) ->
         Failure.REPLY_GONE: plan(ann, reply_to=answered),
         Failure.QUOTE_GONE: plan(ann, quote_of=quoted),
     }
+    closed = say(bob)
+    posts[Failure.REPLY_CLOSED] = plan(ann, reply_to=closed)
     not_quotable = plan(ann, quote_of=other)
     actions.delete(item=answered)
     actions.delete(item=quoted)
+    actions.change_repliable(item=closed, repliable_by="nobody")
+    with pytest.raises(NotRepliableError):
+        plan(ann, reply_to=closed)
     actions.change_quotable(item=other, quotable_by="nobody")
     come_due(*posts.values(), not_quotable)
     assert scheduling.publish_due() == 0
@@ -142,7 +148,7 @@ def test_what_cannot_be_published_stays_with_the_reason(ann: User, bob: User) ->
         assert post.failure == failure
     not_quotable.refresh_from_db()
     assert not_quotable.failure == Failure.QUOTE_GONE
-    assert unread_count(ann).unread == 3
+    assert unread_count(ann).unread == 4
     assert {(entry.kind, entry.count, entry.item) for entry in notifications_page(ann).items} == {
         ("scheduled", 0, None)
     }

@@ -113,6 +113,9 @@
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     i.quote_of_id, i.quotable_by,
+    CASE WHEN i.root_id IS NULL THEN i.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = i.root_id) END,
+    i.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
     s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
@@ -135,6 +138,9 @@
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     o.quote_of_id, o.quotable_by,
+    CASE WHEN o.root_id IS NULL THEN o.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = o.root_id) END,
+    o.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
     os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
 , (SELECT p.inbox_from FROM accounts_policy p)

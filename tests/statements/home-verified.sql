@@ -2,6 +2,9 @@
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     i.quote_of_id, i.quotable_by,
+    CASE WHEN i.root_id IS NULL THEN i.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = i.root_id) END,
+    i.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
     s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
@@ -24,6 +27,9 @@
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     o.quote_of_id, o.quotable_by,
+    CASE WHEN o.root_id IS NULL THEN o.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = o.root_id) END,
+    o.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
     os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
 , i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = $1) AND (i.sender_id = $1 OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $1 AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))), (i.sender_id = $1 OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0))),

@@ -16,6 +16,9 @@
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     i.quote_of_id, i.quotable_by,
+    CASE WHEN i.root_id IS NULL THEN i.repliable_by
+        ELSE (SELECT t.repliable_by FROM items_item t WHERE t.id = i.root_id) END,
+    i.is_continued,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
     s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
@@ -42,7 +45,7 @@
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY(SELECT one.id FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = one.id AND NOT f.reposts OFFSET 0))))
     , (i.sender_id = $2 OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $2  OFFSET 0))), CASE WHEN i.repost_of_id IS NULL THEN true END, i.status = 'published', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY (($6::bigint[] || (SELECT ids FROM pending)))
-    UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, about.* FROM (
+    UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, about.* FROM (
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
         CASE WHEN reader.push_generation = 0 OR reader.push_generation <> $7 THEN ARRAY(
             SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = v.id  )

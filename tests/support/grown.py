@@ -24,6 +24,7 @@ from items.models import (
     Bookmark,
     CountChange,
     Filter,
+    HiddenReply,
     IdempotencyKey,
     Item,
     ItemCounts,
@@ -128,6 +129,7 @@ class Grown:
         self._relations()
         self._scheduled()
         self._muted_threads()
+        self._hidden_replies()
         self._filters()
         self._pins()
         self._notifications()
@@ -392,6 +394,11 @@ class Grown:
                     f"INSERT INTO items_mutedthread (user_id, root_id) {rows} FROM generate_series(1, {MANY}) AS g"
                     " ON CONFLICT DO NOTHING"
                 )
+
+    def _hidden_replies(self) -> None:
+        """All under the busy one."""
+        hidden = HiddenReply.objects.create(reply=self.busy, root=self.busy)
+        grow(hidden, MANY, reply_id=self.ids(2), root_id=f"{self.busy.pk}")
 
     def _scheduled(self) -> None:
         """A tenth is due. Reader and star have the maximum."""

@@ -138,6 +138,7 @@ PAGES = [
     "/items/{own}/menu",
     "/items/{quote}/menu",
     "/items/{busy}/quotes?last_id={middle}",
+    "/items/{busy}/hidden-replies?last_id={middle}",
     "/items/{quote}",
     "/items/{reply}",
     "/items/{busy}/likes?last_id=999999",
@@ -215,6 +216,9 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
+    ("post", "items/{own}/hidden-replies/{under_own}", None),
+    ("delete", "items/{own}/hidden-replies/{under_own}", None),
+    ("post", "threads", {"items": [{"content": {"text": "one @star"}, "reply_to": "{own}"}, {"content": MANY_NAMES}]}),
     ("post", "items", {"content": {"text": "a quote"}, "quote_of": "{busy}"}),
     ("delete", "items/{quoted}/quotes/{quote}", None),
     ("post", "items", {"content": {"text": "@star @reader @user1 @user2"}, "visibility": "mentioned"}),
@@ -300,6 +304,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/@user709/mute-for", {"lasts": "24", "notifications": "on"}),
     ("/language", {"language": "en"}),
     ("/announcement/dismiss", {}),
+    *[(f"/items/{{under_own}}/{verb}", {}) for verb in ("hide", "unhide")],
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
     ("/items/new", {"text": "a page's later post", "visibility": "public", "publish_at": SOON}),
     ("/scheduled/{planned}/delete", {}),
@@ -520,6 +525,8 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
     *_, spare, latest = Filter.objects.filter(owner=user).order_by("pk").values_list("pk", flat=True)
     scenario.names |= {"filter": latest, "spare_filter": spare} | planned_posts(user)
+    under = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "more"}, "reply_to": "{own}"})
+    scenario.names["under_own"] = under.json()["id"]
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
     scenario.names["mine"] = scenario.names["quoted"] = kept.json()["id"]
     content = {"content": {"text": "about one's own"}, "quote_of": "{quoted}"}
@@ -872,7 +879,7 @@ def told(scenario: Scenario) -> None:
     ]
     posts = Item.objects.published().filter(sender__gte=site.first, reply_to=None).exclude(visibility="mentioned")
     latest = posts.order_by("-pk").values_list("pk", flat=True)
-    Item.objects.filter(pk__in=list(latest[:2])).update(quotable_by="followers")
+    Item.objects.filter(pk__in=list(latest[:2])).update(quotable_by="followers", repliable_by="followers")
     events = [Published(item) for item in latest[:EVENTS]]
     events += [Edited(latest[0], "public"), Withdrawn(latest[1], "public"), SessionChanged(site.session.pk, False)]
     entries = [(Position(1, place), event) for place, event in enumerate(events)]

@@ -32,6 +32,7 @@ def item(**fields: Any) -> ItemBody:
     told: dict[str, Any] = {"id": "7", "type": "text", "title": "", "content": nothing, "extra_info": nothing}
     told |= {"media": [], "visibility": "public", "sender": Sender("1", "ann", "", False), "created_at": NOW}
     told |= {"modified_at": NOW, "reply_to": None, "repost_of": None, "quote": None, "poll": None}
+    told |= {"repliable_by": "everyone", "can_reply": True}
     told |= {"quotable_by": "everyone", "counts": Counts(0, 0, 0), "reason": None}
     return ItemBody(**(told | {"liked": False, "reposted": False, "bookmarked": False} | fields))
 

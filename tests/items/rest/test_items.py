@@ -55,6 +55,8 @@ def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
         "repost_of": None,
         "quote": None,
         "quotable_by": "everyone",
+        "repliable_by": "everyone",
+        "can_reply": True,
         "poll": None,
         "link_card": None,
         "counts": {"likes": 0, "replies": 0, "reposts": 0, "quotes": 0},
@@ -67,7 +69,7 @@ def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
     assert api.get(f"{API}/items/{item.pk}").json() == response.json()
     read = anonymous.get(f"{API}/items/{item.pk}").json()
     assert "status" not in read
-    assert read == {name: value for name, value in response.json().items() if name != "status"}
+    assert read == {name: value for name, value in response.json().items() if name != "status"} | {"can_reply": False}
 
 
 def test_every_field_of_an_item(api: APIClient) -> None:

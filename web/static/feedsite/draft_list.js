@@ -23,7 +23,7 @@
   }
 
   function show(list) {
-    const places = draftPlaces().filter((place) => place !== "post" && readDraft(place));
+    const places = draftPlaces().filter((place) => !/^post(\+|$)/.test(place) && readDraft(place));
     places.sort((one, other) => readDraft(other).at - readDraft(one).at);
     list.querySelector("ul").replaceChildren(...places.map((place) => line(list, place)));
   }
@@ -35,16 +35,29 @@
     renewComposer(form);
   }
 
+  // The draft of the composer, with those of the further posts of a thread.
+  function whole() {
+    const [draft, parts] = [readDraft("post"), partDrafts()];
+    return parts.length ? { at: parts[0].at, ...draft, parts } : draft;
+  }
+
+  function lay(form, draft) {
+    const { parts = [], ...first } = draft || {};
+    writeDraft("post", draft && first);
+    writePartDrafts(parts);
+    begin(form);
+    renewParts(form);
+  }
+
   function keep(form, list) {
-    const draft = readDraft("post");
+    const draft = whole();
     if (!draft) return;
     if (draftPlaces().filter((place) => place.startsWith("saved:")).length >= MOST) {
       say(list.dataset.full);
       return;
     }
     writeDraft(`saved:${Date.now()}`, draft);
-    writeDraft("post", null);
-    begin(form);
+    lay(form, null);
     say(toast.dataset.kept);
   }
 
@@ -55,10 +68,9 @@
       location.assign(ADDRESSES[kind] + id + (kind === "edit" ? "/edit" : ""));
       return;
     }
-    const [draft, written] = [readDraft(place), readDraft("post")];
-    writeDraft("post", draft);
+    const [draft, written] = [readDraft(place), whole()];
     writeDraft(place, written);
-    begin(form);
+    lay(form, draft);
     form.elements.text.focus();
   }
 

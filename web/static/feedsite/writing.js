@@ -2,7 +2,7 @@
 // was kept, its words, choices and pictures (composer.js).
 "use strict";
 
-const BESIDE = ["page", "open", "at", "media"]; // in a draft beside its fields
+const BESIDE = ["page", "open", "at", "media", "parts"]; // in a draft beside its fields
 const HIDDEN = ["key", "language"]; // hidden fields in a draft: a form leaves them as they are when it is reset
 const awaited = new WeakMap(); // a composer: what its draft has for fields that are about to come
 

@@ -1,0 +1,66 @@
+"""Who may reply in a thread. The root's sender chooses, for the whole thread.
+
+See docs/decisions.md: The first post decides who may reply.
+"""
+
+from http import HTTPStatus
+
+from django.utils.translation import gettext as _
+
+from accounts.models import RepliableBy, User
+from items.models import Item
+from items.text import ContentError, mentions
+from items.visibility import may_reply
+from storage.connections import fetch
+from web.refusals import RefusalError
+
+# The lock makes a change of the choice wait for the reply. The next reply reads the new choice. A reply to one's own
+# root writes there, too (chains.RENEW): two that share a lock would wait for each other.
+MAY_REPLY, MAY_REPLY_AND_WRITE = (
+    f"""
+    SELECT {may_reply("root")}, root.repliable_by FROM items_item root WHERE root.id = %(root)s FOR {lock} OF root
+    """
+    for lock in ("SHARE", "NO KEY UPDATE")
+)
+NAMED = "SELECT u.id FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[]) ORDER BY u.id"
+
+
+class NotRepliableError(RefusalError):
+    """The sender of the thread does not allow the reply. The message is for people."""
+
+    status = HTTPStatus.FORBIDDEN
+    code = "not_repliable"
+    sentence = "You can't reply to that item."
+
+
+def check_reply(answered: Item, user: User, repliable_by: str | None = None) -> int:
+    """Raise NotRepliableError if the user may not reply to an item that is no repost, and ContentError if the reply
+    wants others to reply than the root. Locks the root. Returns its id.
+    """
+    root_id = answered.root_id or answered.pk
+    is_own_root = answered.pk == root_id and answered.sender_id == user.pk
+    query = MAY_REPLY_AND_WRITE if is_own_root else MAY_REPLY
+    ((may, chosen),) = fetch(query, {"root": root_id, "reader": user.pk})
+    if not may:
+        raise NotRepliableError(not_repliable_text())
+    if repliable_by and repliable_by != chosen:
+        raise of_reply_error()
+    return int(root_id)
+
+
+def of_reply_error() -> ContentError:
+    """A reply chose who may reply."""
+    return ContentError(_("The first post of a thread decides who can reply."), field="repliable_by")
+
+
+def not_repliable_text() -> str:
+    """Why somebody may not reply."""
+    return _("The author doesn't allow you to reply to this post.")
+
+
+def repliers_of(item: Item) -> list[int] | None:
+    """Whom the item mentions, if only they may reply."""
+    if item.repliable_by != RepliableBy.MENTIONED:
+        return None
+    names = [name.lower() for name in mentions(item.text)]
+    return [user_id for (user_id,) in fetch(NAMED, {"names": names})] if names else []
