@@ -198,6 +198,7 @@ KindName = Annotated[
         "quote",
         "poll",
         "live",
+        "post",
         "warning",
         "picture",
         "scheduled",

@@ -116,7 +116,7 @@ def _refusal(act: Callable[[], object]) -> str:
         act()
     except actions.SelfRelationError:
         return _("You can't do this to yourself.")
-    except lists.NotFollowedError:
+    except actions.NotFollowedError:
         return _("Follow them first. Lists can only have people you follow.")
     except lists.MemberCapError:
         return _("A list is full.")

@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations import rules
-from relations.actions import SelfRelationError
+from relations.actions import NotFollowedError, SelfRelationError
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
 from storage.paging import below, part_of
@@ -37,12 +37,6 @@ class ListCapError(ConflictError):
 
 class MemberCapError(ConflictError):
     """The list would have more than `MEMBERS` members."""
-
-
-class NotFollowedError(ConflictError):
-    """The owner does not follow the user."""
-
-    sentence = "Follow them first."
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------

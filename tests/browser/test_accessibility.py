@@ -423,6 +423,7 @@ PAGES: dict[str, list[Look]] = {
     "follow-requests": [Look(fixed("/follow-requests")), Look(fixed("/follow-requests"), "newcomer")],
     "settings-mutes": [Look(fixed("/settings/mutes")), Look(fixed("/settings/mutes"), "newcomer")],
     "settings-blocks": [Look(fixed("/settings/blocks"))],
+    "settings-bells": [Look(fixed("/settings/bells"))],
     "settings-import-export": [
         Look(fixed("/settings/import-export")),
         Look(fixed("/settings/import-export"), do=send_empty),

@@ -254,7 +254,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert page(client, address).count(" checked") == len(CHOOSABLE)
     answer = client.post(address, {"kinds": ["follow", "reply", "mention"]})
     assert (answer.status_code, answer["Location"]) == (302, address)
-    kept = ["follow_accepted", "follow_request", "like", "live", "poll", "quote", "repost"]
+    kept = ["follow_accepted", "follow_request", "like", "live", "poll", "post", "quote", "repost"]
     assert Silenced.objects.get(user=reader).kinds == kept
     assert page(client, address).count(" checked") == 3
     relations.follow(follower=other, followee=reader)

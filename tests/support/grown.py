@@ -38,7 +38,7 @@ from items.models import (
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile, OwnerRename
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
-from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
+from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Ringing, Silenced
 from relations.models import (
     AccountNote,
     Block,
@@ -315,6 +315,9 @@ class Grown:
         for user in (self.reader, self.star):
             without = Follow.objects.filter(follower=user).order_by("pk")[: FOLLOWEES // 2]
             Follow.objects.filter(pk__in=list(without.values_list("pk", flat=True))).update(reposts=False)
+            rung = Follow.objects.filter(follower=user).order_by("-pk")[:90]
+            Follow.objects.filter(pk__in=list(rung.values_list("pk", flat=True))).update(bell=True)
+        Follow.objects.filter(followee=self.star, follower__gte=self.first).update(bell=True)
         User.objects.filter(username="user702").update(is_locked=True)
         User.objects.filter(pk=self.reader.pk).update(is_locked=True)
         request = FollowRequest.objects.create(follower=self.ordinary, followee=self.other)
@@ -442,6 +445,7 @@ class Grown:
         self.liked = Notification.objects.create(recipient=self.star, kind=Kind.LIKE, item=self.busy)
         act = Act.objects.create(notification=self.liked, recipient=self.star, actor=self.other)
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
+        grow(Ringing.objects.create(item=self.busy), 100, item_id=self.ids(0))
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
         grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)
         grow(QuietHours.objects.create(user=self.ordinary, begins=1, ends=2, time_zone="UTC"), MANY, user_id=self.nth)
