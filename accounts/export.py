@@ -70,6 +70,8 @@ class AccountRow(msgspec.Struct):
     post_visibility: str
     post_sensitive: bool
     post_language: str
+    hides_suggestions: bool
+    text_size: str
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -192,6 +194,8 @@ def _account(user: User) -> ExportFile:
         user.post_visibility,
         user.post_sensitive,
         user.post_language,
+        user.hides_suggestions,
+        user.text_size,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

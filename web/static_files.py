@@ -23,6 +23,7 @@ MEMBERS = (
     "drafts",
     "writing",
     "draft_list",
+    "over",
     "menus",
     "slots",
     "live",

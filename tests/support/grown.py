@@ -529,7 +529,7 @@ class Grown:
                 """
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
-        grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
+        grow(HeldName.objects.create(digest="0"), MANY, digest="g::text")
         issue_token(user=self.ordinary, user_agent="x", ip="10.0.0.1")
         token = AccessToken.objects.get()
         grow(token, MANY, token_checksum="md5('own' || g)", user_id=self.nth)
