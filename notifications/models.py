@@ -56,6 +56,19 @@ PUSHED = (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.QUOTE, Kind.REPLY, Kind.MENTION
 """The kinds that may be pushed to a device, in the order of the settings."""
 
 
+GROUPS = {
+    "conversations": (Kind.MENTION, Kind.REPLY),
+    "likes": (Kind.LIKE,),
+    "reposts": (Kind.REPOST,),
+    "quotes": (Kind.QUOTE,),
+    "follows": (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.FOLLOW_ACCEPTED),
+    "posts": (Kind.POST,),
+    "live": (Kind.LIVE,),
+    "polls": (Kind.POLL,),
+}
+"""The kinds that the page of notifications can show alone, in its order."""
+
+
 class Notification(models.Model):
     """An entry of a recipient's list (notifications.feed).
 
@@ -116,6 +129,24 @@ class Notification(models.Model):
                 fields=["recipient", "-position"],
                 condition=Q(kind__in=["mention", "reply"]),
                 name="notification_conversation",
+            ),
+            # The other kinds of `GROUPS`.
+            models.Index(
+                fields=["recipient", "kind", "-position"],
+                condition=Q(
+                    kind__in=[
+                        "like",
+                        "repost",
+                        "quote",
+                        "follow",
+                        "follow_request",
+                        "follow_accepted",
+                        "post",
+                        "live",
+                        "poll",
+                    ]
+                ),
+                name="notification_of_kind",
             ),
             models.Index(fields=["position"], name="notification_age"),
         ]

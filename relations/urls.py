@@ -33,6 +33,7 @@ urlpatterns = [
     path("settings/import/<int:import_id>/not-done.csv", csv_views.refused_rows, name="settings-import-refused"),
     path("settings/blocks", views.blocks, name="settings-blocks"),
     path("settings/bells", views.bells, name="settings-bells"),
+    path("@<str:username>/card", views.hover_card, name="hover-card"),
     path("@<str:username>/mute-for", views.mute_with_options, name="mute-for"),
     path("@<str:username>/note", views.note, name="note"),
     path("@<str:username>/followers", views.followers, name="followers"),

@@ -209,6 +209,17 @@ def note(request: PageRequest, reader: User, username: str) -> HttpResponse:
 
 
 @require_safe
+def hover_card(request: PageRequest, username: str) -> HttpResponse:
+    """What stands beside a name that the mouse points at (hover.js). 404 for a user whom the reader blocks, too."""
+    person = visible_user(username, request.user)
+    stands = profile_relation(person, request.user)
+    if stands.blocking:
+        raise Http404
+    context = {"person": person, "stands": stands}
+    return show(request, "relations/_hover_card.html", context)
+
+
+@require_safe
 def followers(request: PageRequest, username: str) -> HttpResponse:
     """A user's followers, newest first."""
     person = visible_user(username, request.user)

@@ -14,7 +14,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 HTMX = "django_htmx/htmx-2.min.js"
-COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column", "install")
+COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column", "install", "hover")
 MEMBERS = (
     "counting",
     "acts",

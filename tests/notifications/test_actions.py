@@ -432,7 +432,7 @@ def test_silenced_kinds_are_left_out_and_come_back(ann: User, bob: User) -> None
     actions.silence(user=ann, kinds=["like", "mention"])
     assert told(ann) == [("follow", ["Bob"])]
     assert unread_count(ann).unread == 1
-    assert notifications_page(ann, conversations=True).items == []
+    assert notifications_page(ann, group="conversations").items == []
     assert told(bob) == []
     items.repost(sender=bob, item=post)
     say(bob, "an answer", reply_to=post)
