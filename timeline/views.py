@@ -102,8 +102,8 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            tags = [("tag", tag) for tag in form.cleaned_data["interests"]]
-            return redirect(with_next("welcome-people", next_page(request), *tags))
+            interests = [("tag", tag) for tag in form.cleaned_data["interests"]]
+            return redirect(with_next("welcome-people", next_page(request), *interests))
     context = {"form": form, "next": next_page(request)}
     return show(request, "timeline/welcome.html", context, status=INVALID if form.errors else 200)
 

@@ -50,11 +50,12 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3}), "terms": LONG, "privacy": LONG}
 
-    def __init__(self, *args: Any, instance: SiteSettings, **options: Any) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
+        instance: SiteSettings = options["instance"]
         shown = {name: instance.announcements.get(code, "") for name, code in ANNOUNCEMENTS.items()}
         shown |= {"terms": instance.terms or legal.draft_of_terms()}
         shown |= {"privacy": instance.privacy or legal.draft_of_privacy()}
-        super().__init__(*args, instance=instance, initial=shown | options.pop("initial", {}), **options)
+        super().__init__(*args, **options | {"initial": shown | options.get("initial", {})})
 
     def clean(self) -> dict[str, Any]:
         """Put the announcements of languages into one column."""

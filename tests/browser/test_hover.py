@@ -20,7 +20,7 @@ def test_a_card_shows_who_it_is(visit: Visit, reader: Any, author: Any) -> None:
     page = visitor.page
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url) if request.url.endswith("/card") else None)
-    visitor.goto("/")
+    visitor.goto("/@author")
     card, name = page.locator(".hover-card"), page.locator("#feed .byline a[href='/@author']").first
     name.focus()
     name.hover()
