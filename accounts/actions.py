@@ -28,6 +28,7 @@ from accounts.models import (
     Level,
     Session,
     SessionOrigin,
+    TextSize,
     TokenOrigin,
     User,
 )
@@ -49,7 +50,6 @@ TOO_SHORT = ngettext_lazy(
 )
 MODERATORS = "Moderators"
 """The group that moderation's first migration creates."""
-HELD_NAME_LIFE = timedelta(days=30)
 SCRUBBED = [
     "username",
     "display_name",
@@ -164,6 +164,8 @@ def edit_preferences(
     post_sensitive: bool | None = None,
     post_language: str | None = None,
     plays_videos: bool | None = None,
+    hides_suggestions: bool | None = None,
+    text_size: str | None = None,
 ) -> User:
     """Change preferences. None: no change; "": as the browser says. Raises ValidationError by field."""
     if language and language not in dict(settings.LANGUAGES):
@@ -192,6 +194,8 @@ def edit_preferences(
         "post_sensitive": post_sensitive,
         "post_language": post_language,
         "plays_videos": plays_videos,
+        "hides_suggestions": hides_suggestions,
+        "text_size": None if text_size is None else TextSize(text_size).value,
     }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:
@@ -266,8 +270,8 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
     if user.deleted_at is not None:
         return False
     now = timezone.now()
-    for digest in HeldName.digests_of(user.username):
-        HeldName.objects.update_or_create(digest=digest, defaults={"until": now + HELD_NAME_LIFE})
+    names = [HeldName(digest=digest) for digest in HeldName.digests_of(user.username)]
+    HeldName.objects.bulk_create(names, ignore_conflicts=True)
     user.username = f"deleted-{secrets.token_hex(10)}"
     user.display_name = user.bio = user.email = user.language = user.time_zone = ""
     user.profile_fields = []
@@ -335,11 +339,6 @@ def delete_credentials(user: User) -> None:
 def _announce_deletion(user_id: int) -> None:
     levels_lowered.send(sender=User, user_ids_by_level={int(Level.DORMANT): [user_id]})
     account_deleted.send(sender=User, user_id=user_id)
-
-
-def release_held_names() -> int:
-    """Release names reserved long enough."""
-    return HeldName.objects.filter(until__lt=Now()).delete()[0]
 
 
 @transaction.atomic

@@ -72,6 +72,8 @@ class AccountRow(msgspec.Struct):
     post_sensitive: bool
     post_language: str
     plays_videos: bool
+    hides_suggestions: bool
+    text_size: str
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -196,6 +198,8 @@ def _account(user: User) -> ExportFile:
         user.post_sensitive,
         user.post_language,
         user.plays_videos,
+        user.hides_suggestions,
+        user.text_size,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

@@ -13,7 +13,7 @@ from django.db.models import Func, Q
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars, passwords
@@ -85,6 +85,15 @@ class PostedTo(models.TextChoices):
 
     PUBLIC = "public", _("Everyone")
     FOLLOWERS = "followers", _("Followers")
+
+
+class TextSize(models.TextChoices):
+    """The size of the text of pages."""
+
+    SMALL = "small", pgettext_lazy("text size", "Small")
+    USUAL = "", pgettext_lazy("text size", "Normal")
+    LARGE = "large", pgettext_lazy("text size", "Large")
+    LARGER = "larger", pgettext_lazy("text size", "Very large")
 
 
 class UserQuerySet(models.QuerySet["User"]):
@@ -245,6 +254,17 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     )
     takes_requests = models.BooleanField(
         default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."
+    )
+    hides_suggestions = models.BooleanField(
+        default=False, db_default=False, help_text="Whether pages propose nobody to follow."
+    )
+    text_size = models.CharField(
+        max_length=8,
+        choices=TextSize.choices,
+        blank=True,
+        default=TextSize.USUAL,
+        db_default=TextSize.USUAL,
+        help_text="Of pages.",
     )
     is_locked = models.BooleanField(
         _("approves followers"), default=False, db_default=False, help_text=_("They approve each new follower.")
@@ -480,13 +500,15 @@ class Recount(ClaimedRow):
 
 
 class HeldName(models.Model):
-    """The reserved name of a deleted account, as a keyed hash: names are personal data."""
+    """The name of a deleted account, which nobody gets again, as a keyed hash: names are personal data.
+
+    Names are held while the secret key of their hash is known (storage.site_key.known_keys).
+    """
 
     digest = models.CharField(max_length=64, primary_key=True)
-    until = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        return f"held until {self.until:%Y-%m-%d}"
+        return self.digest
 
     @staticmethod
     def digests_of(username: str) -> set[str]:

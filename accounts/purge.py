@@ -65,8 +65,7 @@ def _finish_deletion(deletion: Deletion) -> bool:
 
 # A deletion that fails again and again waits since it was requested.
 LEFT = """
-    (SELECT CASE WHEN attempts > 5 THEN created_at ELSE coalesce(tried_at, created_at) END FROM accounts_deletion)
-    UNION ALL (SELECT until FROM accounts_heldname WHERE until < now())
+    SELECT CASE WHEN attempts > 5 THEN created_at ELSE coalesce(tried_at, created_at) END FROM accounts_deletion
 """
 
 

@@ -1,4 +1,4 @@
-from accounts import actions, addresses, purge, recounting
+from accounts import addresses, purge, recounting
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
@@ -23,9 +23,8 @@ def follow_timeline() -> None:
 @task("accounts.sweep_deletions")
 @only_if_rows("accounts.sweep_deletions", purge.LEFT, work="deletions of accounts")
 def sweep_deletions() -> None:
-    """Periodic: continue deletions and release old names."""
+    """Periodic: continue deletions."""
     purge.sweep()
-    actions.release_held_names()
 
 
 @task("accounts.sweep_recounts")

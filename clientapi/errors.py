@@ -26,7 +26,7 @@ from items.threads.replying import NotRepliableError
 from media.actions import MediaError, TooLargeError, UnknownKindError
 from moderation.reports import OwnItemError
 from notifications.push.actions import BadSubscriptionError, EndpointTakenError
-from relations.actions import FollowCapError, RequestCapError
+from relations.actions import BellCapError, FollowCapError, RequestCapError
 from web.refusals import NotOwnError, RefusalError
 from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler, to_api_exception
 from web.strict_json import JSON_TYPE, StrictJSONParser
@@ -79,6 +79,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     PollFixedError: (422, "Validation failed: Someone has voted, so the poll can't be changed"),
     NotPinnableError: (422, "Validation failed: You can only pin public posts"),
     FollowCapError: (422, "Validation failed: You can't follow more people"),
+    BellCapError: (422, "Validation failed: You can't be notified of more people's posts"),
     RequestCapError: (422, "Validation failed: You have too many open follow requests"),
     OwnItemError: (422, "Validation failed: You cannot report yourself"),
     EndpointTakenError: (422, "Validation failed: Endpoint belongs to another account"),

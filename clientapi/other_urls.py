@@ -32,6 +32,8 @@ api_patterns = [
     path("instance", instance.InstanceView.as_view()),
     path("instance/rules", misc.RulesView.as_view()),
     path("instance/extended_description", misc.DescriptionView.as_view()),
+    path("instance/privacy_policy", misc.PrivacyView.as_view()),
+    path("instance/terms_of_service", misc.TermsView.as_view()),
     path("instance/peers", misc.EmptyView.as_view()),
     path("instance/activity", misc.EmptyView.as_view()),
     path("instance/domain_blocks", misc.EmptyView.as_view()),

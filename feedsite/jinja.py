@@ -101,6 +101,7 @@ def environment(**options: Any) -> Environment:
         "favicon_of": words.favicon_of,
         "touch_icon_of": words.touch_icon_of,
         "theme_of": words.theme_of,
+        "headed_paragraphs": words.headed_paragraphs,
         "initial": initial,
         "tint": tint,
         "isolated": people.isolated,

@@ -307,6 +307,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
         ("sweep recounts", "accounts.sweep_recounts", 30.0),
         ("sweep push messages", "notifications.sweep_pushes", 5.0),
+        ("sweep bells", "notifications.sweep_bells", 30.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),
         ("see what is popular", "discover.refresh_popular", 120.0),

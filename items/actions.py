@@ -40,6 +40,7 @@ from items.versions import Version
 from media import attaching
 from media.models import MediaFile
 from media.offering import reports_blocked_media
+from relations.rules import bells_of
 from storage import ids
 from storage.connections import fetch
 from web.refusals import NotOwnError, RefusalError
@@ -66,7 +67,7 @@ def _insert_sql(columns: str, values: str) -> str:
         WHERE %(document)s <> ''
     ),
     tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
-    SELECT id, created_at, modified_at FROM new
+    SELECT id, created_at, modified_at, EXISTS ({bells_of("%(sender)s")}) FROM new
     """
 
 
@@ -367,7 +368,7 @@ def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Ite
 
 
 def _mark_saved(item: Item, rows: list[tuple[Any, ...]]) -> Item:
-    ((item.id, item.created_at, item.modified_at),) = rows
+    ((item.id, item.created_at, item.modified_at, item.may_ring),) = rows
     item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
     return item
 

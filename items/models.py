@@ -117,6 +117,9 @@ class Item(models.Model):
     it.
     """
 
+    may_ring = True
+    """False if the statement that inserted the item found no bell of its sender."""
+
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
     sender = models.ForeignKey(
         settings.AUTH_USER_MODEL,

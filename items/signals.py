@@ -20,7 +20,7 @@ item_held = Signal()
 # An item became visible, for the first time, again, or to more users. The delivery row commits with it. Arguments:
 # item, again (bool).
 # Receivers: discover.receivers.index_change, notifications.receivers.notify_of_item,
-# timeline.receivers.announce_publication, timeline.receivers.write_delivery.
+# notifications.receivers.ring_bells, timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()
 # A scheduled post was not published at its time, or is held for review. Arguments: user (User, its sender), item (Item,
 # the held one, or None).

@@ -1,1 +1,1 @@
-"""Notifications of likes, replies, reposts, mentions, follows and live sessions."""
+"""Notifications of likes, replies, reposts, mentions, follows, live sessions, and posts of people with a bell."""

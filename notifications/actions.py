@@ -204,7 +204,7 @@ def notify_of_item(*, item: Item) -> None:
             "names": [name.lower() for name in names],
         },
     )
-    _announce_and_push(told)
+    announce_and_push(told)
 
 
 def notify_of_like(*, item: Item, user: User) -> None:
@@ -235,13 +235,13 @@ def _add_to_todays_entry(kind: Kind, recipient: User, actor: User) -> None:
 def notify_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
     """Notify users with a reminder that a session has started."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
-    _announce_and_push(told)
+    announce_and_push(told)
 
 
 def notify_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
     """Tell voters who see a poll that it has ended."""
     told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
-    _announce_and_push(told)
+    announce_and_push(told)
 
 
 def warn(*, user: User, text: str) -> None:
@@ -317,7 +317,8 @@ def _announce_later(user_ids: Sequence[int]) -> None:
         transaction.on_commit(partial(_announce_counts, user_ids), robust=True)
 
 
-def _announce_and_push(told: Sequence[tuple[int, int]]) -> None:
+def announce_and_push(told: Sequence[tuple[int, int]]) -> None:
+    """Announce and push these acts, by recipient, after the commit."""
     _announce_later([recipient_id for recipient_id, _act_id in told])
     _push_later(told)
 

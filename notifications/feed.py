@@ -24,7 +24,7 @@ from items.hydrate import ITEMS, hydrate
 from items.models import Context
 from items.threads.muting import in_muted_thread
 from items.visibility import visible
-from notifications.models import WITHOUT_PEOPLE
+from notifications.models import GROUPS, WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, follows, gets_notifications_from, has_requested
 from storage.connections import fetch, id_array
@@ -119,12 +119,15 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
     """
 
 
-def _entries_statement(kinds: str) -> str:
-    scanned = f"""
+def _scanned_query(kinds: str) -> str:
+    return f"""
         SELECT n.* FROM notifications_notification n
         WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}
         ORDER BY n.position DESC LIMIT %(scan)s
     """
+
+
+def _entries_statement(scanned: str) -> str:
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
             shown.newest > {read_mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
@@ -148,8 +151,13 @@ def _entries_statement(kinds: str) -> str:
 
 
 @cache
-def _page(*, conversations: bool) -> str:
-    return _entries_statement("n.kind IN ('mention', 'reply')" if conversations else "true")
+def _page(group: str) -> str:
+    if not group:
+        return _entries_statement(_scanned_query("true"))
+    if group == "conversations":  # has an index of its own
+        return _entries_statement(_scanned_query("n.kind IN ('mention', 'reply')"))
+    each = " UNION ALL ".join("(" + _scanned_query(f"n.kind = '{kind.value}'") + ")" for kind in GROUPS[group])
+    return _entries_statement(f"SELECT n.* FROM ({each}) n ORDER BY n.position DESC LIMIT %(scan)s")
 
 
 def _unread(reader: str) -> str:
@@ -198,6 +206,7 @@ KindName = Annotated[
         "quote",
         "poll",
         "live",
+        "post",
         "warning",
         "picture",
         "scheduled",
@@ -266,11 +275,11 @@ class NotificationPage(msgspec.Struct):
 
 
 def notifications_page(
-    reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
+    reader: User, *, last_id: int | None = None, limit: int = 20, group: str = ""
 ) -> NotificationPage:
-    """The entries below `last_id`. `conversations`: only replies and mentions."""
+    """The entries below `last_id`. `group`: only those of a key of `GROUPS`."""
     params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(_page(conversations=conversations), params, into=_EntryRow._make)
+    found = fetch(_page(group), params, into=_EntryRow._make)
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = part_of(rows, limit, attrgetter("position"), bound=found[0].bound)
     ids = list(dict.fromkeys(row.item_id for row in page.shown if row.item_id))
@@ -281,9 +290,9 @@ def notifications_page(
     return NotificationPage(entries, as_text(page.last_id), page.has_more)
 
 
-def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:
+def new_count(reader: User, *, since_id: int, group: str = "") -> tuple[int, bool]:
     """The number of entries with a newer act, at most `NEW_CAP`, and whether more may follow."""
-    page = notifications_page(reader, limit=NEW_CAP, conversations=conversations)
+    page = notifications_page(reader, limit=NEW_CAP, group=group)
     count = sum(int(entry.id) > since_id for entry in page.items)
     return count, count == NEW_CAP and page.has_more
 

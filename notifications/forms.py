@@ -14,6 +14,7 @@ LABELS = {
     Kind.MENTION: _("Mentions"),
     Kind.POLL: _("Ended polls you started or voted in"),
     Kind.LIVE: _("Live sessions you set a reminder for"),
+    Kind.POST: _("Posts by people whose bell you turned on"),
 }
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from items.models import Item, ItemId
+from storage.claims import ClaimedRow
 
 
 class Kind(models.TextChoices):
@@ -26,6 +27,7 @@ class Kind(models.TextChoices):
     QUOTE = "quote"
     POLL = "poll"
     LIVE = "live"
+    POST = "post"
     WARNING = "warning"
     PICTURE = "picture"
     SCHEDULED = "scheduled"
@@ -45,12 +47,26 @@ CHOOSABLE = (
     Kind.MENTION,
     Kind.POLL,
     Kind.LIVE,
+    Kind.POST,
 )
 """The kinds that a user may hide, in the order of the settings page."""
 
 
-PUSHED = (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.QUOTE, Kind.REPLY, Kind.MENTION, Kind.POLL, Kind.LIVE)
+PUSHED = (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.QUOTE, Kind.REPLY, Kind.MENTION, Kind.POLL, Kind.LIVE, Kind.POST)
 """The kinds that may be pushed to a device, in the order of the settings."""
+
+
+GROUPS = {
+    "conversations": (Kind.MENTION, Kind.REPLY),
+    "likes": (Kind.LIKE,),
+    "reposts": (Kind.REPOST,),
+    "quotes": (Kind.QUOTE,),
+    "follows": (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.FOLLOW_ACCEPTED),
+    "posts": (Kind.POST,),
+    "live": (Kind.LIVE,),
+    "polls": (Kind.POLL,),
+}
+"""The kinds that the page of notifications can show alone, in its order."""
 
 
 class Notification(models.Model):
@@ -114,6 +130,24 @@ class Notification(models.Model):
                 condition=Q(kind__in=["mention", "reply"]),
                 name="notification_conversation",
             ),
+            # The other kinds of `GROUPS`.
+            models.Index(
+                fields=["recipient", "kind", "-position"],
+                condition=Q(
+                    kind__in=[
+                        "like",
+                        "repost",
+                        "quote",
+                        "follow",
+                        "follow_request",
+                        "follow_accepted",
+                        "post",
+                        "live",
+                        "poll",
+                    ]
+                ),
+                name="notification_of_kind",
+            ),
             models.Index(fields=["position"], name="notification_age"),
         ]
 
@@ -150,6 +184,19 @@ class Act(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor_id} in {self.notification_id}"
+
+
+class Ringing(ClaimedRow):
+    """The bells that a post rings (notifications.bells). `up_to`: the last follower who was notified."""
+
+    # No constraint, as in Notification.
+    item = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
+    )
+    up_to = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"bells of {self.item_id}"
 
 
 class ReadMark(models.Model):

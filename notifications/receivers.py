@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.signals import account_purged, export_requested, sessions_ended
 from items.models import Item, ScheduledPost
 from items.signals import item_edited, item_liked, item_published, poll_ended, scheduled_ended
-from notifications import actions, export, forgetting
+from notifications import actions, bells, export, forgetting
 from notifications.push import actions as push
 from relations.models import Follow, FollowRequest
 from relations.signals import follow_accepted, follow_requested, followed
@@ -22,6 +22,12 @@ from relations.signals import follow_accepted, follow_requested, followed
 def notify_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Notify of an item. Runs also after an edit, for new mentions, and after a wider audience."""
     actions.notify_of_item(item=item)
+
+
+@receiver(item_published)
+def ring_bells(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Notify those with a bell for the sender. Not after an edit."""
+    bells.begin(item=item)
 
 
 @receiver(item_liked)

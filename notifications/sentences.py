@@ -37,6 +37,7 @@ SENTENCES = {
     "follow_request": _("{people} wants to follow you"),
     "follow_accepted": _("{people} accepted your follow request"),
     "live": _("{people} went live"),
+    "post": _("{people} posted"),
 }
 OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
 PRIVATE = {"mention": _("{people} mentioned you privately"), "reply": _("{people} replied to you privately")}

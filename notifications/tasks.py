@@ -1,4 +1,4 @@
-from notifications import forgetting
+from notifications import bells, forgetting
 from notifications.push import waiting
 from storage.queue import only_if_rows, task
 
@@ -7,6 +7,17 @@ from storage.queue import only_if_rows, task
 def forget_old() -> None:
     """Periodic: delete old entries."""
     forgetting.forget_old()
+
+
+@task("notifications.sweep_bells")
+@only_if_rows(
+    "notifications.sweep_bells",
+    "SELECT coalesce(tried_at, created_at) FROM notifications_ringing",
+    work="bells",
+)
+def sweep_bells() -> None:
+    """Periodic: send lost bells to the workers."""
+    bells.sweep()
 
 
 @task("notifications.sweep_pushes")

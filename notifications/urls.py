@@ -1,4 +1,4 @@
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from notifications import api, views
 from notifications.push import api as push_api
@@ -15,6 +15,7 @@ urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("notifications", views.all_notifications, name="notifications"),
     path("notifications/mentions", views.conversations, name="mentions"),
+    re_path(rf"^notifications/(?P<group>{'|'.join(views.FILTERS)})\Z", views.of_kind, name="notifications-of"),
     path("notifications/unread", views.badge, name="unread"),
     path("settings/notifications", views.choose_kinds, name="settings-notifications"),
     path("settings/notifications/push", push_views.push, name="settings-push"),

@@ -3,6 +3,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import pgettext_lazy
 from django_htmx.http import trigger_client_event
 
 from accounts.access import member_form, member_page
@@ -10,11 +12,22 @@ from accounts.models import User
 from notifications import actions
 from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
 from notifications.forms import KindsForm
-from notifications.models import CHOOSABLE, Silenced
+from notifications.models import CHOOSABLE, GROUPS, Silenced
 from notifications.notices import notices
 from relations.people import WAITING_CAP, waiting_requests
 from web.pages import INVALID, PageRequest, is_prefetch, show, wants_part
 from web.rest import position
+
+FILTERS = {
+    "likes": _lazy("Likes"),
+    "reposts": _lazy("Reposts"),
+    "quotes": _lazy("Quotes"),
+    "follows": pgettext_lazy("notifications", "Follows"),
+    "posts": _lazy("Posts"),
+    "live": pgettext_lazy("timeline", "Live"),
+    "polls": _lazy("Polls"),
+}
+"""The filters of the page, beside its tabs."""
 
 
 @member_page
@@ -24,22 +37,33 @@ def all_notifications(request: PageRequest, reader: User) -> HttpResponse:
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not is_prefetch(request):
         actions.mark_read(user=reader, up_to=page.newest)
-    return _page_response(request, reader, page, "everything")
+    return _page_response(request, reader, page, "")
 
 
 @member_page
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
     """Only replies and mentions. Marks nothing as read."""
-    page = notifications_page(reader, last_id=position(request), conversations=True)
-    return _page_response(request, reader, page, "conversations")
+    return _group_response(request, reader, "conversations")
 
 
-def _page_response(request: PageRequest, reader: User, page: NotificationPage, tab: str) -> HttpResponse:
+@member_page
+def of_kind(request: PageRequest, reader: User, group: str) -> HttpResponse:
+    """Only notifications of some kinds. Marks nothing as read."""
+    return _group_response(request, reader, group)
+
+
+def _group_response(request: PageRequest, reader: User, group: str) -> HttpResponse:
+    page = notifications_page(reader, last_id=position(request), group=group)
+    return _page_response(request, reader, page, group)
+
+
+def _page_response(request: PageRequest, reader: User, page: NotificationPage, group: str) -> HttpResponse:
     context = {
         "page": page,
         "notices": notices(page.items, reader),
         "is_first": position(request) is None,
-        "tab": tab,
+        "group": group,
+        "groups": FILTERS,
         "since_id": page.newest or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "requests": waiting_requests(reader) if reader.is_locked and not wants_part(request) else 0,
@@ -58,15 +82,16 @@ def badge(request: PageRequest, reader: User) -> HttpResponse:
 def news(request: PageRequest, reader: User) -> HttpResponse:
     """The number of new entries. 204 if the page `shows` it."""
     since_id = position(request, "since_id") or 0
-    tab = "conversations" if request.GET.get("tab") == "conversations" else "everything"
-    count, capped = new_count(reader, since_id=since_id, conversations=tab == "conversations")
+    group = request.GET.get("tab", "")
+    group = group if group in GROUPS else ""
+    count, capped = new_count(reader, since_id=since_id, group=group)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     context = {
         "count": count,
         "capped": capped,
         "since_id": since_id or "",
-        "tab": tab,
+        "group": group,
         "poll_seconds": settings.HOME_POLL_SECONDS,
     }
     response = show(request, "notifications/_news.html", context)

@@ -37,6 +37,8 @@ ENDED = 1_000
 """Mutes that one call of `end_mutes` ends."""
 REQUEST_CAP = 500
 """Most waiting requests of one user."""
+BELL_CAP = 100
+"""Most users of whose posts one user is notified, requests included."""
 
 FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"
 
@@ -59,6 +61,18 @@ class RequesterCapError(ConflictError):
     sentence = "The user has reached the limit of follows."
 
 
+class NotFollowedError(ConflictError):
+    """The one user does not follow the other."""
+
+    sentence = "Follow them first."
+
+
+class BellCapError(ConflictError):
+    """The follower has `BELL_CAP` bells."""
+
+    sentence = "You've reached the limit of people whose posts notify you. Turn one off first."
+
+
 class RequestCapError(ConflictError):
     """The follower has `REQUEST_CAP` waiting requests."""
 
@@ -72,11 +86,12 @@ def _check_not_self(user: User, other: User) -> None:
 
 # --- Follows ---------------------------------------------------------------------------------------------
 @transaction.atomic
-def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bool:
-    """Follow a user, or ask to if their account is locked. `reposts` None: unchanged, True for a new follow.
+def follow(*, follower: User, followee: User, reposts: bool | None = None, bell: bool | None = None) -> bool:
+    """Follow a user, or ask to if their account is locked. `reposts` and `bell` None: unchanged, for a new follow True
+    and False.
 
     The lock on the follower's row keeps the caps. The followee's row is not written. Raises SelfRelationError,
-    FollowCapError, RequestCapError.
+    FollowCapError, RequestCapError, BellCapError.
     """
     _check_not_self(follower, followee)
     following = _lock_follower(follower)
@@ -84,12 +99,17 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
     if follows:
         if reposts is not None:
             show_reposts(follower=follower, followee=followee, reposts=reposts)
+        if bell is not None:
+            set_bell(follower=follower, followee=followee, rings=bell)
         return False
     if is_locked:
-        return _request_follow(follower, followee, reposts, waits=waits)
+        is_new = _request_follow(follower, followee, reposts, waits=waits)
+        _set_bell(FollowRequest.objects.filter(follower=follower, followee=followee), follower, rings=bell)
+        return is_new
     if waits:  # the account was locked then
         FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     _create_follow(follower, followee, following, reposts=reposts is not False)
+    _set_bell(Follow.objects.filter(follower=follower, followee=followee), follower, rings=bell)
     signals.followed.send(sender=Follow, follower=follower, followee=followee)
     return True
 
@@ -101,11 +121,17 @@ def _lock_follower(follower: User) -> int:
 
 
 def _create_follow(
-    follower: User, followee: User, following: int, *, reposts: bool, full: type[ConflictError] = FollowCapError
+    follower: User,
+    followee: User,
+    following: int,
+    *,
+    reposts: bool,
+    bell: bool | None = None,
+    full: type[ConflictError] = FollowCapError,
 ) -> None:
     if following >= settings.FOLLOW_CAP:
         raise full
-    Follow.objects.create(follower=follower, followee=followee, reposts=reposts)
+    Follow.objects.create(follower=follower, followee=followee, reposts=reposts, bell=bell)
     User.objects.filter(pk=follower.pk).update(following_count=F("following_count") + 1, window_epoch=Draw())
     FollowerCountChange.objects.create(user=followee, change=1)
 
@@ -121,6 +147,34 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
     if has_changed and reposts:
         User.objects.advance_epoch_of(follower.pk)
     return has_changed
+
+
+# --- Bells -----------------------------------------------------------------------------------------------
+@transaction.atomic
+def set_bell(*, follower: User, followee: User, rings: bool) -> bool:
+    """Begin or end to notify a follower of each post of a followee. Raises SelfRelationError, NotFollowedError,
+    BellCapError.
+    """
+    _check_not_self(follower, followee)
+    if rings:
+        _lock_follower(follower)
+    follows = Follow.objects.filter(follower=follower, followee=followee)
+    if rings and not follows.exists():
+        raise NotFollowedError
+    return _set_bell(follows, follower, rings=rings)
+
+
+def _set_bell(rows: "QuerySet[Follow] | QuerySet[FollowRequest]", follower: User, *, rings: bool | None) -> bool:
+    """Set the bell of a follow or request. None: unchanged. The follower's row is locked if it begins."""
+    if not rings:
+        return rings is False and bool(rows.filter(bell=True).update(bell=None))
+    if rows.filter(bell=True).exists():
+        return False
+    bells = Follow.objects.filter(follower=follower, bell=True).values("pk")
+    asked = FollowRequest.objects.filter(follower=follower, bell=True).values("pk")
+    if bells.union(asked, all=True).count() >= BELL_CAP:
+        raise BellCapError
+    return bool(rows.update(bell=True))
 
 
 @transaction.atomic
@@ -162,7 +216,9 @@ def accept(*, followee: User, follower: User) -> bool:
         return False
     request.delete()
     if not Follow.objects.filter(follower=follower, followee=followee).exists():
-        _create_follow(follower, followee, following, reposts=request.reposts, full=RequesterCapError)
+        _create_follow(
+            follower, followee, following, reposts=request.reposts, bell=request.bell, full=RequesterCapError
+        )
         signals.follow_accepted.send(sender=Follow, follower=follower, followee=followee)
     return True
 

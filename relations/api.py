@@ -114,6 +114,10 @@ FOLLOWED: dict[Any, Any] = {
     204: None,
     409: OpenApiResponse(Problem, "The caller follows, or has asked to, as many as one may."),
 }
+RUNG: dict[Any, Any] = {
+    204: None,
+    409: OpenApiResponse(Problem, "The caller doesn't follow the user, or has as many bells as one may."),
+}
 ACCEPTED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The user follows as many as one may.")}
 
 
@@ -140,6 +144,24 @@ class FollowView(RelationView):
     def end(self, user: User, other: User) -> bool:
         """Unfollow."""
         return actions.unfollow(follower=user, followee=other)
+
+
+@extend_schema_view(
+    put=extend_schema(operation_id="ring_bell", request=EMPTY_BODY, responses=RUNG),
+    delete=extend_schema(operation_id="silence_bell", responses=NO_CONTENT),
+)
+class BellView(RelationView):
+    """Notify the caller of each post of a user whom they follow."""
+
+    scopes = "follows"
+
+    def begin(self, user: User, other: User, **options: Any) -> bool:
+        """Turn the bell on."""
+        return actions.set_bell(follower=user, followee=other, rings=True)
+
+    def end(self, user: User, other: User) -> bool:
+        """Turn the bell off."""
+        return actions.set_bell(follower=user, followee=other, rings=False)
 
 
 @extend_schema_view(

@@ -73,25 +73,26 @@ KNOWN = may_know_of("u", "%(user)s", is_probe=False)
 # Blocked and muted users are named even if they block the user, who knew them before.
 EXPORTS = {
     CsvKind.FOLLOWS: f"""
-        SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
+        SELECT u.username, f.reposts, coalesce(f.bell, false)
+        FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
         WHERE f.follower_id = %(user)s AND {KNOWN}
         ORDER BY f.id
     """,
     CsvKind.BLOCKS: """
-        SELECT u.username, NULL FROM relations_block b JOIN accounts_user u ON u.id = b.blocked_id
+        SELECT u.username, NULL, NULL FROM relations_block b JOIN accounts_user u ON u.id = b.blocked_id
         WHERE b.blocker_id = %(user)s AND u.is_active ORDER BY b.id
     """,
     CsvKind.MUTES: """
-        SELECT u.username, m.notifications FROM relations_mute m JOIN accounts_user u ON u.id = m.muted_id
+        SELECT u.username, m.notifications, NULL FROM relations_mute m JOIN accounts_user u ON u.id = m.muted_id
         WHERE m.muter_id = %(user)s AND u.is_active ORDER BY m.id
     """,
     CsvKind.LISTS: f"""
-        SELECT u.username, l.title FROM relations_list l JOIN relations_listmember m ON m.list_id = l.id
+        SELECT u.username, l.title, NULL FROM relations_list l JOIN relations_listmember m ON m.list_id = l.id
         JOIN accounts_user u ON u.id = m.member_id
         WHERE l.owner_id = %(user)s AND {KNOWN}
         ORDER BY l.id, m.id
     """,
-    CsvKind.TAGS: followed_tags("%(user)s", "g.name, NULL") + " ORDER BY h.id",
+    CsvKind.TAGS: followed_tags("%(user)s", "g.name, NULL, NULL") + " ORDER BY h.id",
 }
 
 
@@ -125,13 +126,14 @@ class CsvError(ValueError):
 
 class CsvLine(msgspec.Struct, array_like=True):
     """A row of a file. `name` is a local username or canonical tag if `is_local`, else the cell's text. `flag`: boosts
-    shown, or notifications hidden.
+    shown, or notifications hidden. `bell`: notified of each post. None: the file does not say.
     """
 
     name: str
     is_local: bool
     flag: bool
     title: str = ""
+    bell: bool | None = None
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
@@ -255,7 +257,9 @@ def _line(row: _CsvRow, kind: CsvKind, host: str) -> CsvLine:
     is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
     flag = FALSE.isdisjoint({row.cell(BOOSTS).casefold(), row.cell(SILENT).casefold()})
     title = " ".join(_unescape_cell(row.cell(TITLE)).split())
-    return CsvLine(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
+    notify = row.cell(NOTIFY).casefold()
+    bell = notify not in FALSE if notify else None
+    return CsvLine(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1], bell)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
@@ -273,11 +277,11 @@ def write_rows(rows: Iterable[Sequence[str]], file: IO[bytes]) -> None:
 
 
 def _rows(user: User, kind: CsvKind, host: str) -> Iterator[list[str]]:
-    for username, fact in stream(EXPORTS[kind], {"user": user.pk}):
+    for username, fact, bell in stream(EXPORTS[kind], {"user": user.pk}):
         address = f"{username}@{host}"
         said = "true" if fact else "false"
         yield {
-            CsvKind.FOLLOWS: [address, said, "false", ""],
+            CsvKind.FOLLOWS: [address, said, "true" if bell else "false", ""],
             CsvKind.BLOCKS: [address],
             CsvKind.MUTES: [address, said],
             CsvKind.LISTS: [fact, address],

@@ -13,18 +13,22 @@ from storage.connections import stream
 
 # Only visible users, and those whom the user blocked or muted.
 OF_USER = """
-    SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
+    SELECT u.id, u.username, r.created_at, {bell} FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
     WHERE r.{own}_id = %(user)s AND {seen} ORDER BY r.id
 """
 SEEN, ACTIVE = may_know_of("u", "%(user)s", is_probe=False), "u.is_active"
 
 
-class RelationRow(msgspec.Struct):
-    """A related user, and since when."""
+class RelationRow(msgspec.Struct, omit_defaults=True):
+    """A related user, and since when. `bell`: whether each of their posts notifies."""
 
     user_id: str
     username: str
     since: datetime
+    bell: bool = False
+
+
+BELL = "coalesce(r.bell, false)"
 
 
 LISTS = f"""
@@ -49,8 +53,8 @@ def _lists(user: User) -> Iterator[ListRow]:
     return (ListRow(str(list_id), *rest) for list_id, *rest in stream(LISTS, {"user": user.pk}))
 
 
-def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[RelationRow]:
-    query = OF_USER.format(table=table, own=own, other=other, seen=seen)
+def _rows(user: User, table: str, own: str, other: str, seen: str, bell: str = "false") -> Iterator[RelationRow]:
+    query = OF_USER.format(table=table, own=own, other=other, seen=seen, bell=bell)
     return (RelationRow(str(user_id), *rest) for user_id, *rest in stream(query, {"user": user.pk}))
 
 
@@ -97,10 +101,12 @@ class TagRow(msgspec.Struct):
 
 def files(user: User) -> list[ExportFile]:
     """Relations' part of a user's data export."""
-    asked = _rows(user, "followrequest", "follower", "followee", SEEN)
+    asked = _rows(user, "followrequest", "follower", "followee", SEEN, BELL)
     asking = _rows(user, "followrequest", "followee", "follower", SEEN)
     return [
-        ExportFile("follows.jsonl", _("The people you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
+        ExportFile(
+            "follows.jsonl", _("The people you follow."), _rows(user, "follow", "follower", "followee", SEEN, BELL)
+        ),
         ExportFile(
             "followers.jsonl", _("The people who follow you."), _rows(user, "follow", "followee", "follower", SEEN)
         ),

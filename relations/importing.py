@@ -111,10 +111,11 @@ OUTCOMES: dict[type[Exception], str] = {
     actions.RequestCapError: "requests",
     FolloweeBlockedError: "blocked",
     TitleError: "title",
-    lists.NotFollowedError: "unfollowed",
+    actions.NotFollowedError: "unfollowed",
     lists.ListCapError: "lists",
     lists.MemberCapError: "members",
     TagCapError: "hashtags",
+    actions.BellCapError: "bells",
 }
 """The reason to report for each exception."""
 
@@ -168,7 +169,7 @@ def _apply_line(user: User, other: User, kind: CsvKind, line: CsvLine) -> bool:
         case _:
             if Block.objects.filter(blocker=user, blocked=other).exists():
                 raise FolloweeBlockedError
-            return actions.follow(follower=user, followee=other, reposts=line.flag)
+            return actions.follow(follower=user, followee=other, reposts=line.flag, bell=line.bell)
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------

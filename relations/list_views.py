@@ -12,8 +12,8 @@ from relations.forms import ListForm, MembershipForm
 from relations.models import List
 from relations.tags import followed_tags_page
 from relations.visibility import find_user, is_following, visible_user
-from web.pages import INVALID, PageRequest, show
-from web.rest import PAGE, position
+from web.pages import INVALID, PageRequest, redirect_next, show
+from web.rest import PAGE, position, single_parameter
 
 
 @member_form
@@ -53,7 +53,9 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
         messages.success(request, _("Saved."))
         return redirect("list", listed.id)
     page = lists.members_page(reader, listed.id, last_id=position(request), limit=PAGE)
-    context = {"list": listed, "form": form, "page": page}
+    q = single_parameter(request.GET, "q").replace("\0", "")[: lists.NAME_LENGTH]
+    found = lists.followees_called(reader, listed.id, q)
+    context = {"list": listed, "form": form, "page": page, "q": q, "found": found}
     return show(request, "relations/list_edit.html", context, status=INVALID if form.errors else 200)
 
 
@@ -81,7 +83,7 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
         messages.error(request, error)
     else:
         messages.success(request, _("Saved."))
-    return redirect("list-edit", listed.id)
+    return redirect_next(request, "list-edit", listed.id)
 
 
 @member_act
@@ -116,7 +118,7 @@ def _refusal(act: Callable[[], object]) -> str:
         act()
     except actions.SelfRelationError:
         return _("You can't do this to yourself.")
-    except lists.NotFollowedError:
+    except actions.NotFollowedError:
         return _("Follow them first. Lists can only have people you follow.")
     except lists.MemberCapError:
         return _("A list is full.")

@@ -19,10 +19,11 @@ from django.db.models.functions import Coalesce
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations import rules
-from relations.actions import SelfRelationError
+from relations.actions import NotFollowedError, SelfRelationError
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
 from storage.paging import below, part_of
+from web.letters import folded
 from web.refusals import ConflictError
 
 LISTS = 50
@@ -39,10 +40,41 @@ class MemberCapError(ConflictError):
     """The list would have more than `MEMBERS` members."""
 
 
-class NotFollowedError(ConflictError):
-    """The owner does not follow the user."""
+NAME_LENGTH = 60
+"""Characters of a name to find that count."""
+FOUND = 20
+"""Most followees that a search within a list finds."""
+CALLED = f"""
+    SELECT f.is_member, {{columns}} FROM (
+        {
+    rules.followees(
+        "%(owner)s",
+        "followee_id AS id, EXISTS (SELECT FROM relations_listmember m"
+        " WHERE m.list_id = %(list)s AND m.member_id = followee_id OFFSET 0) AS is_member",
+    )
+}
+    ) f JOIN accounts_user u ON u.id = f.id
+    WHERE {rules.may_know_of("u", "%(owner)s")} AND NOT EXISTS (
+        SELECT FROM unnest(%(words)s::text[]) AS word
+        WHERE strpos(coalesce(u.folded_name, feedsite_name(u.username, u.display_name)), word) = 0)
+    ORDER BY lower(u.username) LIMIT {FOUND}
+"""
 
-    sentence = "Follow them first."
+
+class FoundFollowee(NamedTuple):
+    """A followee, and whether the list has them."""
+
+    person: User
+    is_member: bool
+
+
+def followees_called(owner: User, list_id: int, name: str) -> list[FoundFollowee]:
+    """The owner's followees with every word of `name` in their names."""
+    words = folded(name.strip().removeprefix("@")).split()
+    if not words:
+        return []
+    rows = fetch(CALLED.format(columns=user_columns("u")), {"owner": owner.pk, "list": list_id, "words": words})
+    return [FoundFollowee(user_of(columns), is_member) for is_member, *columns in rows]
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Follow(models.Model):
     )
     created_at = models.DateTimeField(_("since"), db_default=Now())
     # True, else null, which takes no room.
+    bell = models.BooleanField(null=True, editable=False, help_text="Whether the follower is notified of each post.")
     uncounted_follower = models.BooleanField(
         null=True, editable=False, help_text="Whether the followee's count leaves out the hidden follower."
     )
@@ -53,6 +54,8 @@ class Follow(models.Model):
             models.Index(fields=["followee", "-id"], name="follow_followers_page"),
             # They are few, and every repost in a home asks.
             models.Index(fields=["follower", "followee"], condition=Q(reposts=False), name="follow_without_reposts"),
+            models.Index(fields=["followee", "follower"], condition=Q(bell=True), name="follow_bells"),
+            models.Index(fields=["follower", "-id"], condition=Q(bell=True), name="follow_own_bells"),
         ]
 
     def __str__(self) -> str:
@@ -77,6 +80,7 @@ class FollowRequest(models.Model):
         verbose_name=_("asks to follow"),
     )
     reposts = models.BooleanField(default=True, help_text="As of the follow that it becomes.")
+    bell = models.BooleanField(null=True, editable=False, help_text="As of the follow that it becomes.")
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
@@ -285,6 +289,7 @@ REFUSALS = {
     "requests": _("you have too many open follow requests"),
     "blocked": _("you block them"),
     "unfollowed": _("you don't follow them"),
+    "bells": _("you reached the limit of people whose posts notify you"),
     "title": _("the list's name is missing or too long"),
     "lists": _("you reached the limit of lists"),
     "members": _("the list is full"),

@@ -45,6 +45,7 @@ class PeopleTable(NamedTuple):
 FOLLOWERS = PeopleTable("relations_follow", "followee_id", "follower_id")
 FOLLOWEES = PeopleTable("relations_follow", "follower_id", "followee_id")
 REQUESTS = PeopleTable("relations_followrequest", "followee_id", "follower_id")
+BELLS = PeopleTable("relations_follow", "follower_id", "followee_id", kept="f.bell")
 # The reader's own blocks and mutes show even users who block the reader: the reader knew them before.
 BLOCKS = PeopleTable("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
 MUTES = PeopleTable("relations_mute", "muter_id", "muted_id", shown="u.is_active")

@@ -57,6 +57,12 @@ def follows_without_reposts(follower: str, followee: str) -> str:
     return follows(follower, followee, "AND NOT f.reposts")
 
 
+def has_bell(follower: str, followee: str) -> str:
+    """Whether one is notified of each post of the other, or will be once a request is accepted."""
+    rings = "AND f.bell"
+    return f"({follows(follower, followee, rings)} OR {has_requested(follower, followee, rings)})"
+
+
 def unblocked(one: str, other: str) -> str:
     """Whether neither blocks the other."""
     return f"(NOT {blocks(one, other)} AND NOT {blocks(other, one)})"
@@ -160,6 +166,11 @@ def known_tags(columns: str, condition: str) -> str:
 def followers(followee: str, columns: str = "follower_id") -> str:
     """A query of the followers of a user. `columns` are of Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"
+
+
+def bells_of(followee: str) -> str:
+    """A query of the followers who are notified of each post of a user, as `follower_id`."""
+    return f"{followers(followee)} AND bell"
 
 
 def blocked_by(blocker: str) -> str:

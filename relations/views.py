@@ -15,7 +15,7 @@ from accounts.models import User
 from relations import actions
 from relations.forms import MuteForm, NoteForm
 from relations.models import FollowRequest
-from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
+from relations.people import BELLS, BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import find_user, followed_among, profile_relation, visible_user
 from web.pages import INVALID, PageRequest, next_page, redirect_next, show, wants_part
 from web.rest import PAGE, position
@@ -32,19 +32,22 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
     "remove": lambda reader, other: actions.unfollow(follower=other, followee=reader),
     "show-reposts": lambda reader, other: actions.show_reposts(follower=reader, followee=other, reposts=True),
     "hide-reposts": lambda reader, other: actions.show_reposts(follower=reader, followee=other, reposts=False),
+    "bell": lambda reader, other: actions.set_bell(follower=reader, followee=other, rings=True),
+    "silence": lambda reader, other: actions.set_bell(follower=reader, followee=other, rings=False),
 }
-ENDS = frozenset({"unfollow", "unblock", "unmute", "remove"})
+ENDS = frozenset({"unfollow", "silence", "unblock", "unmute", "remove"})
 DECIDED = {
     "accept": gettext_lazy("@%(name)s follows you now."),
     "reject": gettext_lazy("You declined @%(name)s's request."),
     "remove": gettext_lazy("@%(name)s no longer follows you."),
     "unmute": gettext_lazy("You unmuted @%(name)s."),
     "unblock": gettext_lazy("You unblocked @%(name)s."),
+    "silence": gettext_lazy("Posts by @%(name)s no longer notify you."),
 }
 """Messages after a button in one of the reader's own lists."""
-UNDOES = frozenset({"unmute", "unblock"})
+UNDOES = frozenset({"unmute", "unblock", "silence"})
 REQUEST_VERBS = frozenset({"accept", "reject"})
-OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute"}
+OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute", BELLS: "silence"}
 """The buttons in one's own lists. Other lists offer to follow."""
 TURNED_AWAY = {
     "mute": gettext_lazy("You muted @%(name)s. You can undo this on their profile."),
@@ -96,6 +99,10 @@ def _try_verb(reader: User, person: User, verb: str) -> tuple[bool, str]:
         return False, _("You've reached the limit of follows. Unfollow someone first.")
     except actions.RequestCapError:
         return False, _("You have too many open follow requests. Withdraw some first.")
+    except actions.NotFollowedError:
+        return False, _("Follow @%(name)s first.") % {"name": person.username}
+    except actions.BellCapError:
+        return False, _("You've reached the limit of people whose posts notify you. Turn one off first.")
     if verb in REQUEST_VERBS and not has_changed:
         return False, _("This request is gone.")
     return has_changed, ""
@@ -155,6 +162,12 @@ def mutes(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @member_page
+def bells(request: PageRequest, reader: User) -> HttpResponse:
+    """Users whose posts notify the reader, newest first."""
+    return _people_page(request, reader, BELLS, _("Post notifications"), template="relations/bells.html")
+
+
+@member_page
 def blocks(request: PageRequest, reader: User) -> HttpResponse:
     """Users whom the reader blocks, newest first."""
     return _people_page(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
@@ -193,6 +206,17 @@ def note(request: PageRequest, reader: User, username: str) -> HttpResponse:
             return redirect_next(request, "profile", person.username)
     context = {"person": person, "form": form}
     return show(request, "relations/note.html", context, status=INVALID if form.errors else 200)
+
+
+@require_safe
+def hover_card(request: PageRequest, username: str) -> HttpResponse:
+    """What stands beside a name that the mouse points at (hover.js). 404 for a user whom the reader blocks, too."""
+    person = visible_user(username, request.user)
+    stands = profile_relation(person, request.user)
+    if stands.blocking:
+        raise Http404
+    context = {"person": person, "stands": stands}
+    return show(request, "relations/_hover_card.html", context)
 
 
 @require_safe

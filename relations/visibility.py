@@ -16,6 +16,7 @@ from relations.rules import (
     blocks,
     follows,
     follows_without_reposts,
+    has_bell,
     has_requested,
     may_know_of,
     mutes,
@@ -35,7 +36,7 @@ STANDING = f"""
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
         {follows_without_reposts(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
         (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false),
-        {note_about(READER, "u.id")}
+        {note_about(READER, "u.id")}, {has_bell(READER, "u.id")}
     FROM accounts_user u WHERE u.id = %(user)s
 """
 
@@ -65,6 +66,8 @@ class ProfileRelation(NamedTuple):
     """Whether the mute covers notifications."""
     note: str
     """What the reader noted about the user."""
+    bell: bool
+    """Whether the reader is notified of each post of the user, or will be once they accept."""
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("new", views.news, name="news"),
     path("lists/<number:list_id>", list_views.show_list, name="list"),
     path("lists/<number:list_id>/new", list_views.list_news, name="list-news"),
+    path("suggestions/dismiss", views.dismiss_suggestions, name="dismiss-suggestions"),
     path("welcome", views.welcome, name="welcome"),
     path("welcome/people", views.welcome_people, name="welcome-people"),
     path("people", views.find_people, name="find-people"),

@@ -7,10 +7,9 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from accounts.access import member_act, member_form, member_page
-from accounts.actions import edit_profile
+from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from items.hydrate import hydrate
 from items.models import Status
@@ -25,7 +24,7 @@ from timeline.position import forget_position, reading_state, resume_offer, save
 from timeline.senders import Scope
 from timeline.welcome import PEOPLE, people_for
 from web.hashtags import canonical_tag
-from web.pages import INVALID, PageRequest, show, wants_part
+from web.pages import INVALID, PageRequest, next_page, show, wants_part, with_next
 from web.rest import PAGE, parse_id, position
 
 FOUND = 20
@@ -86,7 +85,7 @@ PROPOSED, PROPOSED_TO_NEWCOMERS = 3, 6
 
 
 def _proposal_count(reader: User) -> int:
-    if reader.following_count >= SETTLED:
+    if reader.hides_suggestions or reader.following_count >= SETTLED:
         return 0
     return PROPOSED if reader.following_count else PROPOSED_TO_NEWCOMERS
 
@@ -103,9 +102,10 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            query = urlencode({"tag": form.cleaned_data["interests"]}, doseq=True)
-            return redirect(f"{reverse('welcome-people')}{query and '?'}{query}")
-    return show(request, "timeline/welcome.html", {"form": form}, status=INVALID if form.errors else 200)
+            interests = [("tag", tag) for tag in form.cleaned_data["interests"]]
+            return redirect(with_next("welcome-people", next_page(request), *interests))
+    context = {"form": form, "next": next_page(request)}
+    return show(request, "timeline/welcome.html", context, status=INVALID if form.errors else 200)
 
 
 @member_page
@@ -113,7 +113,14 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
     """Propose people to follow, by the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
-    return show(request, "timeline/welcome_people.html", {"people": people})
+    return show(request, "timeline/welcome_people.html", {"people": people, "next": next_page(request)})
+
+
+@member_act
+def dismiss_suggestions(request: PageRequest, reader: User) -> HttpResponse:
+    """Propose nobody on other pages any more."""
+    edit_preferences(user=reader, hides_suggestions=True)
+    return HttpResponse() if wants_part(request) else redirect("home")
 
 
 @member_page

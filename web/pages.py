@@ -14,7 +14,7 @@ from django.template import loader
 from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_cache_control, patch_vary_headers
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
@@ -71,6 +71,12 @@ def next_page(request: HttpRequest) -> str:
     """The address in `next` if it is another page of this site, else empty."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
+
+
+def with_next(name: str, address: str, *more: tuple[str, str]) -> str:
+    """The address of a page, which then leads to `address`, if that is not empty."""
+    query = urlencode([*more, *[("next", address)] * bool(address)])
+    return f"{reverse(name)}?{query}" if query else reverse(name)
 
 
 def is_local(address: str) -> bool:

@@ -15,7 +15,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 HTMX = "django_htmx/htmx-2.min.js"
-COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column", "install")
+COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column", "install", "hover")
 MEMBERS = (
     "counting",
     "acts",
@@ -25,6 +25,7 @@ MEMBERS = (
     "threads",
     "writing",
     "draft_list",
+    "over",
     "menus",
     "slots",
     "live",

@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -13,20 +14,26 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy, normalize_newlines
 from django.utils.translation import gettext_lazy as _
 
-from accounts.about import actions
+from accounts.about import actions, legal
 from accounts.about.logo import icon_url, set_logo
-from accounts.about.models import Rule, SiteSettings
-from accounts.about.site import current
+from accounts.about.models import ANNOUNCEMENT_LENGTH, Rule, SiteSettings
+from accounts.about.site import Site, current
 from media.actions import MediaError
 from media.decoder import DecoderBusyError
 from media.files import StoreError
 from web.admin import QuickListAdmin, confirmation_page, is_writing
 from web.uploads import one_medium_bytes
 
+ANNOUNCEMENTS = {f"announcement_{code.replace('-', '_')}": code for code, _name in settings.LANGUAGES}
+"""Fields of the announcement in languages."""
 PREVIEW = "_preview"
 """Name of the preview button. A POST with it shows a preview and saves nothing."""
+
+
+LONG = forms.Textarea(attrs={"rows": 16, "cols": 80})
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -41,7 +48,28 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     remove_logo = forms.BooleanField(label=_("Remove logo"), required=False)
 
     class Meta:
-        widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
+        widgets = {"announcement": forms.Textarea(attrs={"rows": 3}), "terms": LONG, "privacy": LONG}
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        instance: SiteSettings = options["instance"]
+        shown = {name: instance.announcements.get(code, "") for name, code in ANNOUNCEMENTS.items()}
+        shown |= {"terms": instance.terms or legal.draft_of_terms()}
+        shown |= {"privacy": instance.privacy or legal.draft_of_privacy()}
+        super().__init__(*args, **options | {"initial": shown | options.get("initial", {})})
+
+    def clean(self) -> dict[str, Any]:
+        """Put the announcements of languages into one column."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        said = {code: cleaned.get(name, "").strip() for name, code in ANNOUNCEMENTS.items()}
+        return cleaned | {"announcements": {code: text for code, text in said.items() if text}}
+
+    def clean_terms(self) -> str:
+        """The admin's text, or "" for the draft, so that it follows the software."""
+        return _own_text(self.cleaned_data["terms"], legal.draft_of_terms())
+
+    def clean_privacy(self) -> str:
+        """As `clean_terms`."""
+        return _own_text(self.cleaned_data["privacy"], legal.draft_of_privacy())
 
     def clean_contact_username(self) -> str:
         """The username as its owner spells it, or "". Raises ValidationError if nobody has it."""
@@ -50,6 +78,11 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         if name and user is None:
             raise forms.ValidationError(_("Nobody here has this username."))
         return user.username if user else ""
+
+
+def _own_text(text: str, draft: str) -> str:
+    text = normalize_newlines(text).strip()
+    return "" if text == draft else text
 
 
 class OwnersAdmin(QuickListAdmin):
@@ -83,6 +116,19 @@ class OwnersAdmin(QuickListAdmin):
         return self._may(request)
 
 
+SiteForm.declared_fields.update(
+    {
+        name: forms.CharField(
+            label=format_lazy(_("announcement in {language}"), language=dict(settings.LANGUAGES)[code]),
+            required=False,
+            max_length=ANNOUNCEMENT_LENGTH,
+            widget=forms.Textarea(attrs={"rows": 3}),
+        )
+        for name, code in ANNOUNCEMENTS.items()
+    }
+)
+
+
 @admin.register(SiteSettings)
 class SiteAdmin(OwnersAdmin):
     """The one row. The first save creates it."""
@@ -103,7 +149,8 @@ class SiteAdmin(OwnersAdmin):
         (_("Contact"), {"fields": ("contact_email", "contact_username")}),
         (_("Appearance"), {"fields": ("logo_now", "new_logo", "remove_logo", "accent")}),
         (_("Access and language"), {"fields": ("looking", "sign_up", "members_invite", "language", "time_zone")}),
-        (_("Announcement"), {"fields": ("announcement", "announcement_until")}),
+        (_("Announcement"), {"fields": ("announcement", *ANNOUNCEMENTS, "announcement_until")}),
+        (_("Terms and privacy"), {"fields": ("terms", "privacy")}),
     )
 
     @admin.display(description=_("logo"))
@@ -145,14 +192,17 @@ class SiteAdmin(OwnersAdmin):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _preview(self, request: HttpRequest, fields: dict[str, Any]) -> HttpResponse:
-        said = {name: value for name, value in fields.items() if name not in ("new_logo", "remove_logo", "sign_up")}
+        said = {name: value for name, value in fields.items() if name in Site.__struct_fields__}
         site = msgspec.structs.replace(current(), **said, chosen_sign_up=fields["sign_up"])
         return TemplateResponse(request, "about/preview.html", {"previewed": site})
 
     def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
         """Write only edited columns: counts change meanwhile."""
         columns = {field.name for field in SiteSettings._meta.concrete_fields}
-        actions.change_settings(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
+        changed = {name: form.cleaned_data[name] for name in form.changed_data if name in columns}
+        if ANNOUNCEMENTS.keys() & set(form.changed_data):
+            changed["announcements"] = form.cleaned_data["announcements"]
+        actions.change_settings(**changed)
         file = form.cleaned_data["new_logo"]
         if file is None and not form.cleaned_data["remove_logo"]:
             return

@@ -13,7 +13,7 @@ from accounts.about.site import current
 
 OPEN = frozenset(
     {
-        *("about", "theme", "dismiss-announcement", "language"),
+        *("about", "terms", "privacy", "theme", "dismiss-announcement", "language"),
         *("signup", "signup-waiting", "invite", "first-admin", "login", "logout"),
         *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
         *("password-reset", "password-reset-asked", "password-reset-link"),
@@ -28,7 +28,8 @@ OPEN_ADDRESSES = frozenset(
         *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
         # An app reads these before its user signs in.
         *("/api/v1/instance", "/api/v1/instance/", "/api/v2/instance", "/api/v2/instance/", "/api/v1/apps"),
-        "/api/v1/apps/verify_credentials",
+        *("/api/v1/apps/verify_credentials", "/api/v1/instance/rules"),
+        *("/api/v1/instance/privacy_policy", "/api/v1/instance/terms_of_service"),
     }
 )
 API = "/api/"

@@ -16,6 +16,7 @@ SHORT_LENGTH = 200
 DESCRIPTION_LENGTH = 5_000
 RULE_LENGTH = 500
 ANNOUNCEMENT_LENGTH = 500
+LEGAL_LENGTH = 20_000
 
 
 def check_zone(name: str) -> None:
@@ -139,8 +140,27 @@ class SiteSettings(models.Model):
         db_default="",
         help_text=_("Shown at the top of every page until readers close it."),
     )
+    announcements = models.JSONField(
+        default=dict, db_default={}, blank=True, editable=False, help_text="The announcement in languages, by code."
+    )
     announcement_until = models.DateTimeField(
         _("show until"), null=True, blank=True, help_text=_("Leave empty to show it until you remove it.")
+    )
+    terms = models.TextField(
+        _("terms"),
+        blank=True,
+        default="",
+        db_default="",
+        validators=[MaxLengthValidator(LEGAL_LENGTH)],
+        help_text=_("A line that begins with # is a heading. Leave an empty line between paragraphs."),
+    )
+    privacy = models.TextField(
+        _("privacy"),
+        blank=True,
+        default="",
+        db_default="",
+        validators=[MaxLengthValidator(LEGAL_LENGTH)],
+        help_text=_("The draft says what this software stores. Add who runs the site, and where its servers are."),
     )
     read_only_why = models.CharField(
         max_length=SHORT_LENGTH, blank=True, default="", db_default="", validators=[one_line], editable=False

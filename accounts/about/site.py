@@ -15,6 +15,7 @@ import msgspec
 from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
+from django.utils.translation import get_language
 
 from accounts.about.models import NAME, PublicAccess, SignUp
 from storage.connections import fetch
@@ -54,6 +55,8 @@ class Site(msgspec.Struct, frozen=True):
     """The admin's choice. `sign_up` is what counts."""
     members_invite: bool = False
     announcement: str = ""
+    announcements: dict[str, str] = {}
+    """The announcement in languages, by code."""
     announcement_until: datetime | None = None
     read_only_why: str = ""
     """Reason for the read-only mode. Empty: off."""
@@ -87,11 +90,13 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> str:
-        """Reason for the read-only mode, else the announcement."""
+        """Reason for the read-only mode, else the announcement in the active language."""
         if self.read_only_why:
             return self.read_only_why
         until = self.announcement_until
-        return self.announcement if until is None or until > timezone.now() else ""
+        if until is not None and until <= timezone.now():
+            return ""
+        return self.announcements.get(get_language() or "") or self.announcement
 
 
 UNREAD = Site(looking=PublicAccess.MEMBERS, chosen_sign_up=SignUp.CLOSED)
@@ -115,7 +120,7 @@ COLUMNS = (
     "active_count",
     "item_count",
 )
-SITE = f"SELECT logo::text, sign_up, {', '.join(COLUMNS)} FROM about_sitesettings"
+SITE = f"SELECT logo::text, announcements::text, sign_up, {', '.join(COLUMNS)} FROM about_sitesettings"
 RULES_IN_FORCE = f"""
     SELECT r.id, r.text FROM about_rule r WHERE r.withdrawn_at IS NULL ORDER BY r.number, r.id LIMIT {RULES}
 """
@@ -182,8 +187,9 @@ def current() -> Site:
 def read() -> Site:
     """The site from PostgreSQL."""
     rules = tuple(Rule(key, number, text) for number, (key, text) in enumerate(fetch(RULES_IN_FORCE), 1))
-    for logo, sign_up, *columns in fetch(SITE):
+    for logo, announcements, sign_up, *columns in fetch(SITE):
         fields = dict(zip(COLUMNS, columns, strict=True))
         facts = msgspec.json.decode(logo) if logo else None
-        return Site(**fields, logo=facts, chosen_sign_up=sign_up, rules=rules)
+        news = msgspec.json.decode(announcements)
+        return Site(**fields, logo=facts, announcements=news, chosen_sign_up=sign_up, rules=rules)
     return Site(rules=rules)

@@ -3,10 +3,11 @@
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import pgettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.about import announcing, colours
+from accounts.about import announcing, colours, legal
 from accounts.about.logo import ICONS, render_icon
 from accounts.about.site import current
 from accounts.about.words import favicon_of
@@ -24,6 +25,18 @@ def about(request: PageRequest) -> HttpResponse:
     """Description and rules. Strangers also see some people."""
     is_open = not request.user.is_authenticated and not current().is_for_members
     return show(request, "about/about.html", {"people": _most_followed() if is_open else []})
+
+
+@require_safe
+def terms(request: PageRequest) -> HttpResponse:
+    """The terms of the site."""
+    return show(request, "about/legal.html", {"legal": legal.terms(), "title": pgettext("legal", "Terms")})
+
+
+@require_safe
+def privacy(request: PageRequest) -> HttpResponse:
+    """The privacy policy of the site."""
+    return show(request, "about/legal.html", {"legal": legal.privacy(), "title": pgettext("legal", "Privacy")})
 
 
 def _most_followed() -> list[User]:

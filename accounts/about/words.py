@@ -2,7 +2,7 @@
 
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.html import urlize
+from django.utils.html import format_html, urlize
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import normalize_newlines
 
@@ -22,6 +22,18 @@ def paragraphs(text: str) -> SafeString:
     parts = [part.strip() for part in normalize_newlines(text).split("\n\n")]
     lines = (urlize(part, nofollow=True, autoescape=True).replace("\n", "<br>") for part in parts if part)
     return mark_safe("".join(f"<p>{part}</p>" for part in lines))  # noqa: S308 (urlize escapes)
+
+
+def headed_paragraphs(text: str) -> SafeString:
+    """Like `paragraphs`. A line that begins with # is a heading."""
+    shown = SafeString()
+    for part in normalize_newlines(text).split("\n\n"):
+        first, _newline, rest = part.strip().partition("\n")
+        if first.startswith("# "):
+            shown += format_html("<h2>{}</h2>", first[2:])
+            part = rest
+        shown += paragraphs(part)
+    return shown
 
 
 def logo_of(site: Site) -> str:

@@ -32,7 +32,7 @@ UNAVAILABLE = """
     UNION ALL SELECT 'name', lower(username) FROM accounts_application WHERE lower(username) = ANY(%(lower)s)
     UNION ALL SELECT 'looks', feedsite_skeleton(username) FROM accounts_user
         WHERE feedsite_skeleton(username) = ANY(%(looks)s)
-    UNION ALL SELECT 'held', digest FROM accounts_heldname WHERE digest = ANY(%(digests)s) AND until > %(now)s
+    UNION ALL SELECT 'held', digest FROM accounts_heldname WHERE digest = ANY(%(digests)s)
 """
 
 
@@ -231,7 +231,7 @@ def _lock_name(username: str) -> None:
 def _check_name(username: str) -> None:
     if User.objects.named(username).exists() or Application.objects.named(username).exists():
         raise _name_taken()
-    if HeldName.objects.filter(digest__in=HeldName.digests_of(username), until__gt=timezone.now()).exists():
+    if HeldName.objects.filter(digest__in=HeldName.digests_of(username)).exists():
         raise _name_taken()
     if User.objects.similar_to(username).exists():
         words = _("This username looks too much like an existing one. Choose another.")
@@ -271,7 +271,6 @@ def unavailable_names(usernames: Collection[str]) -> dict[str, str]:
         "lower": list(set(lower.values())),
         "looks": list(set(looks.values())),
         "digests": [],
-        "now": timezone.now(),
     }
     digests: dict[str, set[str]] = {}
     if HeldName.objects.exists():

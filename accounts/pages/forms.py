@@ -10,7 +10,7 @@ from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import zone_city
-from accounts.models import PostedTo, QuotableBy, RepliableBy, User
+from accounts.models import PostedTo, QuotableBy, RepliableBy, TextSize, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
@@ -279,6 +279,7 @@ class PreferencesForm(forms.Form):
         choices=[("", _("Same as my device")), ("light", _("Light")), ("dark", _("Dark"))],
         help_text=_("Saved in this browser only."),
     )
+    text_size = forms.ChoiceField(label=_("Text size"), choices=TextSize.choices, required=False)
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
     keys = forms.BooleanField(

@@ -20,7 +20,7 @@ from accounts.pages.forms import InvitationForm, JoinForm, SignUpForm
 from accounts.pages.views import add_errors
 from accounts.signing_in import guard
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, next_page, redirect_next, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, next_page, redirect_next, show, too_many, with_next
 
 FORBIDDEN = 403
 GONE = 410
@@ -73,7 +73,7 @@ def _log_in_new_member(request: PageRequest, user: User, candidate: joining.Sign
     login(request, user)
     if candidate.email:
         messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
-    response = redirect_next(request, "welcome")
+    response = redirect(with_next("welcome", next_page(request)))
     guard.set_device_cookie(response, user)
     return response
 

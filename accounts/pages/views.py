@@ -137,7 +137,7 @@ def _save_profile(form: ProfileForm, reader: User) -> None:
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
     names = (
         *("language", "time_zone", "is_indexable", "quotable_by", "takes_requests"),
-        *("post_visibility", "post_repliable_by", "post_sensitive", "post_language", "plays_videos"),
+        *("post_visibility", "post_repliable_by", "post_sensitive", "post_language", "plays_videos", "text_size"),
     )
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": uses_shortcuts(request)}
     form = PreferencesForm(request.POST or None, initial=initial)

@@ -9,6 +9,7 @@ from relations.rules import (
     blocks,
     follows,
     follows_without_reposts,
+    has_bell,
     has_requested,
     may_be_named,
     mute_end,
@@ -23,7 +24,7 @@ RELATIONSHIPS = f"""
     SELECT u.id, {follows(READER, "u.id")}, {follows_without_reposts(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
         {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
-        {mute_end(READER, "u.id")}, {note_about(READER, "u.id")}
+        {mute_end(READER, "u.id")}, {note_about(READER, "u.id")}, {has_bell(READER, "u.id")}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id
     WHERE {may_be_named("u", READER)} ORDER BY asked.place
 """
@@ -41,6 +42,7 @@ class _RelationshipRow(NamedTuple):
     requested_by: bool
     mute_ends: datetime | None
     note: str
+    bell: bool
 
 
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
@@ -53,7 +55,7 @@ def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
             id=str(row.user_id),
             following=row.following,
             showing_reblogs=row.following and not row.without_reposts,
-            notifying=False,
+            notifying=row.bell,
             languages=None,
             followed_by=row.followed_by,
             blocking=row.blocking,

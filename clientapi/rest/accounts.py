@@ -272,9 +272,10 @@ class FollowView(RelationView):
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Follow, or ask a locked account."""
-        params.refuse("notify", "languages")
+        params.refuse("languages")
         reposts = None if params.is_blank("reblogs") else params.flag("reblogs")
-        return actions.follow(follower=reader, followee=other, reposts=reposts)
+        bell = None if params.is_blank("notify") else params.flag("notify")
+        return actions.follow(follower=reader, followee=other, reposts=reposts, bell=bell)
 
 
 class NoteView(RelationView):

@@ -9,7 +9,8 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.about import announcing, site
+from accounts.about import announcing, legal, site
+from accounts.about.words import headed_paragraphs
 from accounts.actions import dismiss_announcement
 from accounts.callers import reader_of
 from accounts.models import User
@@ -101,6 +102,32 @@ class DescriptionView(OpenView):
         here = site.current()
         changed = time_text(here.changed_at or datetime.now(UTC))
         return FeedResponse({"updated_at": changed, "content": html.html_without_mentions(here.description)})
+
+
+def _today() -> datetime:
+    """When a draft was "last changed": it follows the software."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+class PrivacyView(OpenView):
+    scopes = ANY_SCOPE
+
+    def get(self, request: Request) -> HttpResponse:
+        """Return the privacy policy as HTML."""
+        found = legal.privacy()
+        changed = time_text(found.changed_at or _today())
+        return FeedResponse({"updated_at": changed, "content": "".join(headed_paragraphs(found.text))})
+
+
+class TermsView(OpenView):
+    scopes = ANY_SCOPE
+
+    def get(self, request: Request) -> HttpResponse:
+        """Return the terms as HTML."""
+        found = legal.terms()
+        since = (found.changed_at or _today()).date().isoformat()
+        content = "".join(headed_paragraphs(found.text))
+        return FeedResponse({"effective_date": since, "effective": True, "content": content, "succeeded_by": None})
 
 
 # --- The announcement ------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ ALERTS = {
     "follow": (Kind.FOLLOW,),
     "follow_request": (Kind.FOLLOW_REQUEST,),
     "poll": (Kind.POLL,),
+    "status": (Kind.POST,),
 }
 """Mastodon's alerts that the site pushes, and its kinds."""
 KEY_LENGTH = 200
@@ -34,7 +35,7 @@ class Alerts(msgspec.Struct):
     follow: bool
     follow_request: bool
     poll: bool
-    status: bool = False
+    status: bool
     reblog: bool = False
     favourite: bool = False
     update: bool = False

@@ -60,7 +60,7 @@ def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", que
 
 
 def _suggested_users(reader: User | AnonymousUser) -> list[SuggestedUser]:
-    if not isinstance(reader, User):
+    if not isinstance(reader, User) or reader.hides_suggestions:
         return []
     people = suggestions(reader, count=PEOPLE)
     why = followed_by(reader, people)

@@ -142,7 +142,7 @@ def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -
         messages.success(request, words)
         return redirect_to(request, next_page(request) or reverse("scheduled"))
     response = HttpResponse()
-    if spot != "slot":
+    if spot not in ("slot", "over"):
         answered = find_item(post.post["reply_to"], reader) if post.post["reply_to"] else None
         if spot == "thread" and answered is None:
             raise Http404

@@ -76,6 +76,8 @@ from web.refusals import RefusalError
 from web.rest import parse_id, position, single_parameter
 from web.uploads import some_media_bytes, takes_files
 
+DIALOG, OVER_ID = "over-form", "over-%s"
+"""The place of a composer over the page (over.js), and the ids of its fields: the page may have another."""
 PROFILE_TABS = {"posts": profile_page, "replies": own_replies_page, "media": pictured_page}
 
 
@@ -229,6 +231,8 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if "more" in request.POST:
         return _with_another(request, form, parts)
     spot = _spot(request, form)
+    if spot == "over":
+        form.auto_id = OVER_ID
     new = _sent(reader, form, parts)
     if isinstance(new, ScheduledPost):
         return scheduled_views.answer(request, new, reader, spot)
@@ -237,13 +241,9 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
         context = {"form": form, "parts": parts, "next": next_page(request), "spot": spot}
         return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
-    if spot != "write":
-        return _answer_in_place(request, new, reader, spot)
-    if new.status == Status.IN_REVIEW:
-        _explain_held(request, new, reader)
-    else:
-        messages.success(request, _("Published."))
-    return redirect_to(request, next_page(request) or _reply_address(new, reader))
+    if spot == "over":
+        return _answer_over_page(new, reader)
+    return _answer_in_place(request, new, reader, spot) if spot != "write" else _lead_on(request, new, reader)
 
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:
@@ -270,6 +270,8 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
         "next": next_page(request),
     }
     context["spot"] = "slot" if wants_part(request) else "write"
+    if wants_part(request) and request.htmx.target == DIALOG:
+        context["spot"], form.auto_id = "over", OVER_ID
     return show(request, "items/publish.html", context, part="items/_composer.html")
 
 
@@ -370,9 +372,27 @@ def draft_media(request: PageRequest, reader: User) -> HttpResponse:
 def _spot(request: PageRequest, form: ItemForm) -> str:
     if not wants_part(request) or request.htmx.target == "write":
         return "write"
-    if request.htmx.target == "thread":
-        return "thread"
+    if request.htmx.target in ("thread", "over"):
+        return str(request.htmx.target)
     return "slot" if form["reply_to"].value() else "home"
+
+
+def _lead_on(request: PageRequest, new: Item, reader: User) -> HttpResponse:
+    """To the page where the writing began, or to the new reply."""
+    if new.status == Status.IN_REVIEW:
+        _explain_held(request, new, reader)
+    else:
+        messages.success(request, _("Published."))
+    return redirect_to(request, next_page(request) or _reply_address(new, reader))
+
+
+def _answer_over_page(new: Item, reader: User) -> HttpResponse:
+    """The dialog over a page empties and closes. The page stays."""
+    (shown,) = hydrate([new.pk], reader)
+    is_held = new.status == Status.IN_REVIEW
+    words = _held_words(shown) if is_held else _sent_words(shown) if new.is_private else _("Published.")
+    address = "" if is_held or new.is_private else reverse("item", args=[new.pk])
+    return trigger_client_event(HttpResponse(), "written", {"words": words, "address": address}, after="settle")
 
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:

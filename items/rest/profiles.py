@@ -53,6 +53,8 @@ class Profile(msgspec.Struct):
     """When the caller's mute ends, if it has an end."""
     muting_notifications: bool
     """Whether the caller's mute covers notifications."""
+    bell: bool
+    """Whether the caller is notified of each post of the user."""
 
 
 class ProfileView(PublicApiView):
@@ -87,6 +89,7 @@ class ProfileView(PublicApiView):
                 requested_by=stands.requested_by,
                 muted_until=stands.muted_until,
                 muting_notifications=stands.muting_notifications,
+                bell=stands.bell,
             )
         )
 

@@ -36,6 +36,11 @@ class Query:
         return not (self.phrases or self.senders or self.tags)
 
     @property
+    def is_of_senders(self) -> bool:
+        """Whether it asks for all posts of senders."""
+        return bool(self.senders) and not (self.has_words or self.tags)
+
+    @property
     def has_words(self) -> bool:
         """Whether it asks for words, or leaves some out."""
         return bool(self.phrases or self.without)

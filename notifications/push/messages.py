@@ -24,6 +24,7 @@ TYPES = {
     Kind.POLL: "poll",
     Kind.FOLLOW: "follow",
     Kind.FOLLOW_REQUEST: "follow_request",
+    Kind.POST: "status",
 }
 """The kinds that Mastodon has too, and what they are called there."""
 BODY_LENGTH = 200

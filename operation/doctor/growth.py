@@ -12,7 +12,7 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts.joining_models import Application
 from accounts.mail import sending
 from accounts.mail.models import Letter
-from accounts.models import AddressCheck, Deletion, HeldName, Recount, ResetRequest, Session
+from accounts.models import AddressCheck, Deletion, Recount, ResetRequest, Session
 from accounts.signing_in import recovery
 from community.archives.models import ArchiveImport
 from discover import issued_pages
@@ -138,7 +138,6 @@ def retentions() -> Iterator[RetainedRows]:
     yield RetainedRows(
         Application, "created_at", timedelta(days=settings.APPLICATION_DAYS), "accounts.forget_applications"
     )
-    yield RetainedRows(HeldName, "until", AT_ONCE, "accounts.sweep_deletions")
     yield RetainedRows(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions", is_queue=True)
     yield RetainedRows(AccessToken, "expires", AT_ONCE, "clientapi.forget_unused")
     yield RetainedRows(Grant, "expires", AT_ONCE, "clientapi.forget_unused")

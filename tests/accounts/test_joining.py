@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 import time_machine
@@ -32,7 +32,7 @@ from accounts.models import User
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
-from tests.support.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.pages import logged_in
 from web.times import format_moment
 
@@ -563,6 +563,19 @@ def test_sign_ups_of_an_address_have_a_rate_of_the_day(mode: Mode, settings: Any
 def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
     mode(SignUp.OPEN)
     assert send(next=target).headers["Location"] == "/welcome"
+
+
+def test_the_welcome_leads_back_to_a_shared_post(mode: Mode, client: Client) -> None:
+    mode(SignUp.OPEN)
+    post = f"/items/{say(UserFactory()).pk}"
+    account = {"username": "newcomer", "password": PASSWORD, "next": post}
+    steps = [client.post("/signup", account)["Location"]]
+    assert steps == [f"/welcome?next={quote_plus(post)}"]
+    assert f'href="{post}"' in client.get(steps[0]).content.decode()
+    steps.append(client.post("/welcome", {"display_name": "New", "next": post})["Location"])
+    assert steps[1] == f"/welcome/people?next={quote_plus(post)}"
+    assert f'<a class="button" href="{post}">Done</a>' in client.get(steps[1]).content.decode()
+    assert '<a class="button" href="/">Done</a>' in client.get("/welcome/people?next=//evil.example").content.decode()
 
 
 # --- One's own data --------------------------------------------------------------------------------------

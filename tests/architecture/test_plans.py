@@ -134,6 +134,7 @@ ALLOWED = (
         WHOLE,
         "a big-V's active fans, once a day",
     ),
+    Allowed("task notifications.ring", "WITH bells AS MATERIALIZED", 30_000, "a batch of 1,000 bells"),
     Allowed("task", "DELETE FROM notifications_", 60_000, "a batch of 5,000"),
     Allowed("task items.end_polls", "INSERT INTO notifications_notification", 20_000, "a batch of 1,000 voters"),
     Allowed("", "INSERT INTO items_vote (item_id, user_id, choices) SELECT %s", WHOLE, "made by the scenario"),

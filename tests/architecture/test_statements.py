@@ -19,6 +19,7 @@ from items.search import search
 from items.search.query import parse
 from live import actions as live
 from live.feed import live_page
+from notifications import bells
 from relations import actions as relations
 from storage.events import Listener, Position, Published
 from storage.ids import NO_BOUND
@@ -35,7 +36,7 @@ class Site:
     def __init__(self) -> None:
         self.reader, self.sender = UserFactory(username="reader"), UserFactory(username="sender")
         for follower, followee in ((self.reader, self.sender), (self.sender, self.reader)):
-            relations.follow(follower=follower, followee=followee)
+            relations.follow(follower=follower, followee=followee, bell=follower == self.reader)
         self.scope, self.post = Scope(self.reader.pk), say(self.sender, "some words @reader").pk
         now = timezone.now()
         live.create(host=self.sender, title="soon", starts_at=now + timedelta(hours=1), now=now)
@@ -63,6 +64,7 @@ CALLS: dict[str, Callable[[Site], object]] = {
     ),
     "search": lambda site: search._find_candidates(parse("words"), None, site.reader, NO_BOUND, 20, "default"),
     "notifications": page("/notifications"),
+    "bells": lambda site: bells.ring(site.post),
     "discover": lambda site: PostgresRecall().candidates(site.reader, count=9, now=timezone.now()),
     "live": lambda site: live_page(site.reader, now=timezone.now()),
 }

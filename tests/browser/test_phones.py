@@ -61,7 +61,9 @@ def test_the_pencil_stands_in_the_bar_and_covers_nothing(
         # At the end, the last control is above the bar.
         visitor.holds(LAST_IS_FREE)
     visitor.goto(f"/@{name}")
-    visitor.go(visitor.page.locator(".write"))
+    visitor.page.locator(".write").click()
+    expect(visitor.page.get_by_role("dialog").locator("textarea").first).to_be_focused()
+    visitor.goto("/items/new")
     expect(visitor.page.locator("main textarea")).to_be_focused()
     expect(visitor.page.locator(".write")).to_have_attribute("aria-current", "page")
 

@@ -144,8 +144,7 @@ def test_a_session_that_ended_keeps_the_text_and_the_page(
 
 
 def test_the_write_page_goes_to_the_page_that_one_came_from(visitor: Visitor) -> None:
-    visitor.goto("/@reader")
-    visitor.go(visitor.page.get_by_role("link", name="Write"))
+    visitor.goto("/items/new?next=/@reader")
     visitor.page.get_by_label("What's new?").fill("fresh words")
     visitor.go(visitor.page.get_by_role("button", name="Publish"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
@@ -164,8 +163,7 @@ def test_the_write_page_goes_to_the_post(visitor: Visitor) -> None:
 
 
 def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> None:
-    visitor.goto("/@reader")
-    visitor.go(visitor.page.get_by_role("link", name="Write"))
+    visitor.goto("/items/new?next=/@reader")
     visitor.page.get_by_label("What's new?").fill("half a thou")
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@reader")

@@ -13,7 +13,7 @@ from accounts.signals import account_purged
 from feedsite import celery
 from items import actions as items
 from items.models import Item, Status
-from notifications import actions, feed, forgetting
+from notifications import actions, bells, feed, forgetting
 from notifications.feed import notifications_page, unread_count
 from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
 from relations import actions as relations
@@ -308,6 +308,9 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     say(bob, "hello @ann")
     say(bob, "see this", quote_of=post)
     relations.follow(follower=bob, followee=ann)
+    relations.follow(follower=ann, followee=bob, bell=True)
+    bells.ring(say(bob).pk)
+    Act.objects.filter(recipient=bob, notification__kind="follow").delete()
     actions.notify_of_request(follower=bob, followee=ann)
     actions.notify_of_acceptance(follower=ann, followee=bob)
     actions.notify_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
@@ -429,7 +432,7 @@ def test_silenced_kinds_are_left_out_and_come_back(ann: User, bob: User) -> None
     actions.silence(user=ann, kinds=["like", "mention"])
     assert told(ann) == [("follow", ["Bob"])]
     assert unread_count(ann).unread == 1
-    assert notifications_page(ann, conversations=True).items == []
+    assert notifications_page(ann, group="conversations").items == []
     assert told(bob) == []
     items.repost(sender=bob, item=post)
     say(bob, "an answer", reply_to=post)

@@ -17,6 +17,7 @@ from items.models import Visibility
 from items.threads import muting
 from live import actions as live
 from notifications import actions as notifications
+from notifications import bells
 from notifications.feed import notifications_page
 from notifications.models import PUSHED, PushSubscription, PushWords, QuietHours
 from notifications.push import actions, messages, sending, waiting
@@ -109,17 +110,20 @@ def test_every_kind(device: Device, reader: User, other: User) -> None:
         host=host, title="Cats live", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now()
     )
     notifications.notify_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
+    relations.follow(follower=reader, followee=other, bell=True)
+    bells.ring(say(other).pk)
     assert titles(device) == [
         "Other replied to you",
         "Other quoted your post",
         "Other mentioned you",
         "Other followed you",
         "Host went live",
+        "Other posted",
     ]
-    assert device.messages[-1]["body"] == "Cats live"
-    assert device.messages[-1]["url"] == f"/live/{session.pk}"
+    assert device.messages[-2]["body"] == "Cats live"
+    assert device.messages[-2]["url"] == f"/live/{session.pk}"
     rest = {"follow_request", "poll"}  # tested separately
-    assert {kind.value for kind in PUSHED} == {"reply", "quote", "mention", "follow", "live"} | rest
+    assert {kind.value for kind in PUSHED} == {"reply", "quote", "mention", "follow", "live", "post"} | rest
 
 
 def test_the_end_of_polls(device: Device, reader: User, other: User) -> None:
@@ -666,7 +670,7 @@ def test_bad_keys(client: Client, reader: User, keys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"kinds": ["like"]}, {"kinds": ["reply"] * 8}, {"kinds": "reply"}, {"words": "some"}, {"user": 1}]
+    "more", [{"kinds": ["like"]}, {"kinds": ["reply"] * 9}, {"kinds": "reply"}, {"words": "some"}, {"user": 1}]
 )
 def test_bad_choices(client: Client, reader: User, more: Any) -> None:
     device = Device()

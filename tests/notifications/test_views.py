@@ -1,6 +1,8 @@
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.utils import translation
 from django.utils.html import strip_tags
@@ -11,9 +13,11 @@ from items import actions as items
 from items.hydrate import hydrate
 from notifications import actions
 from notifications.feed import Entry, notifications_page, unread_count
-from notifications.models import CHOOSABLE, ReadMark, Silenced
+from notifications.models import CHOOSABLE, Notification, ReadMark, Silenced
 from notifications.sentences import sentence
+from notifications.views import FILTERS
 from relations import actions as relations
+from relations.models import Follow
 from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.picture_posts import posted, sent
@@ -254,7 +258,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert page(client, address).count(" checked") == len(CHOOSABLE)
     answer = client.post(address, {"kinds": ["follow", "reply", "mention"]})
     assert (answer.status_code, answer["Location"]) == (302, address)
-    kept = ["follow_accepted", "follow_request", "like", "live", "poll", "quote", "repost"]
+    kept = ["follow_accepted", "follow_request", "like", "live", "poll", "post", "quote", "repost"]
     assert Silenced.objects.get(user=reader).kinds == kept
     assert page(client, address).count(" checked") == 3
     relations.follow(follower=other, followee=reader)
@@ -304,3 +308,40 @@ def test_entries_show_a_small_picture(client: Client, reader: User, other: User,
     items.reject(item=open_one)
     assert "a &lt;red&gt; square" in page()  # the owner still sees it
     assert len(set(counts)) == 1
+
+
+def test_the_page_shows_one_kind_alone(client: Client, reader: User, other: User) -> None:
+    post = say(reader, "my post")
+    items.like(user=other, item=post)
+    items.repost(sender=other, item=post)
+    say(other, "look", quote_of=post)
+    relations.follow(follower=other, followee=reader)
+    words = {"likes": "liked your", "reposts": "reposted your", "quotes": "quoted your", "follows": "followed you"}
+    for group in FILTERS:
+        shown = page(client, f"{PAGE}/{group}")
+        assert shown.count("<article") == int(group in words), group
+        assert words.get(group, "Nothing") in shown
+        assert f'href="{PAGE}" aria-current="page" title="Show all"' in shown
+    assert page(client, f"{PAGE}/news?since_id=1&tab=likes").count("1 new") == 1
+    assert page(client, f"{PAGE}/news?since_id=1&tab=odd").count("4 new") == 1
+    assert client.get(f"{PAGE}/warnings").status_code == 404
+
+
+def test_the_pages_of_one_kind_are_walked(client: Client, reader: User) -> None:
+    for user in UserFactory.create_batch(5):
+        relations.follow(follower=reader, followee=user)
+        actions.notify_of_acceptance(follower=reader, followee=user)
+        relations.follow(follower=user, followee=reader)
+        items.like(user=user, item=say(reader))
+        Notification.objects.filter(kind__startswith="follow").update(day=F("day") - timedelta(days=1))
+        Follow.objects.update(created_at=F("created_at") - timedelta(days=1))
+    seen: list[str] = []
+    last_id = None
+    while True:
+        found = notifications_page(reader, last_id=last_id, limit=2, group="follows")
+        seen += [entry.id for entry in found.items]
+        if not found.has_more:
+            break
+        last_id = int(found.last_id or 0)
+    assert seen == sorted(seen, key=int, reverse=True)
+    assert len(set(seen)) == Notification.objects.filter(recipient=reader, kind__startswith="follow").count()

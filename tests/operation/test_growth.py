@@ -9,7 +9,6 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.mail.models import Letter
-from accounts.models import HeldName
 from items.models import CountChange, IdempotencyKey
 from items.tasks import forget_idempotency_keys
 from media.models import NEVER, MediaFile
@@ -47,13 +46,11 @@ def test_tables_are_judged_by_their_own_time(settings: Any) -> None:
     age = settings.NOTIFICATION_LIFE + timedelta(days=3)
     Notification.objects.create(recipient=ann, kind=Kind.WARNING, text="x", position=ids.compose(now - age, 0))
     Letter.objects.create(kind="x", address="x", created_at=now - timedelta(days=10), expires_at=now)
-    HeldName.objects.create(digest="0", until=now - timedelta(days=3))
     facts: dict[str, Any] = {"owner_id": ann.pk, "kind": "image", "ext": "jpg", "width": 1, "height": 1, "size": 1}
     MediaFile.objects.create(name="1", use="item", withdrawn_at=NEVER, created_at=now - timedelta(days=99), **facts)
     assert set(found(growth.old_rows())) == {
         "rows of notifications_notification",
         "rows of mail_letter",
-        "rows of accounts_heldname",
     }
     MediaFile.objects.create(name="2", created_at=now - timedelta(days=4), **facts)
     assert "rows of media_mediafile" in found(growth.old_rows())

@@ -273,7 +273,7 @@ class Notifications(RuleBasedStateMachine):
                 assert len(walked) == len(lines)
                 assert all(agrees(entry, line) for entry, (_, line) in zip(walked, lines, strict=True))
             assert unread_count(reader).unread == sum(line[-1] for _, line in lines)
-            conversations = notifications_page(reader, conversations=True, limit=100).items
+            conversations = notifications_page(reader, group="conversations", limit=100).items
             assert [entry.id for entry in conversations] == [
                 str(line[2]) for _, line in lines if line[0] in ("reply", "mention")
             ]

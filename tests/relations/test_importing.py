@@ -51,7 +51,7 @@ def test_the_columns_of_mastodon() -> None:
     text = (
         "Account address,Show boosts,Notify on new posts,Languages\r\nann@TestServer,false,true,en\r\n@bob,true,,\r\n"
     )
-    assert lines(text) == [CsvLine("ann", True, False), CsvLine("bob", True, True)]
+    assert lines(text) == [CsvLine("ann", True, False, bell=True), CsvLine("bob", True, True)]
     text = "Account address,Hide notifications\nann,false\nbob\n"
     assert lines(text, CsvKind.MUTES) == [CsvLine("ann", True, False), CsvLine("bob", True, True)]
     assert lines("ann\nANN\n\n  \nbob@elsewhere.example\n", CsvKind.BLOCKS) == [
@@ -65,7 +65,7 @@ HEADER = "Account address,Show boosts,Notify on new posts,Languages\n"
 TWO = [CsvLine("tomas", True, True), CsvLine("mira", True, False)]
 WRITTEN = {
     "by semicolons": "Account address;Show boosts;Notify on new posts;Languages\n"
-    "tomas@localhost:8531;true;false;\nmira@localhost:8531;false;false;en\n",
+    "tomas@localhost:8531;true;;\nmira@localhost:8531;false;;en\n",
     "by tabs": "Account address\tShow boosts\ntomas@localhost:8531\ttrue\nmira@localhost:8531\tfalse\n",
     "as Excel says": "sep=;\r\nAccount address;Show boosts\r\ntomas;1\r\nmira;0\r\n",
     "in another order": "Show boosts,Account address\ntrue,tomas@localhost:8531\nfalse,mira@localhost:8531\n",

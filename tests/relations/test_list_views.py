@@ -140,3 +140,27 @@ def test_members_are_paged(client: Client, reader: User) -> None:
     rest = client.get(f"/lists/{there.pk}/edit?last_id={first.context['page'].last_id}")
     assert [person.username for person in rest.context["page"].people] == ["member0"]
     assert client.get(f"/lists/{there.pk}/edit?last_id=x").status_code == 400
+
+
+def test_a_list_is_filled_from_a_search_among_followees(client: Client, reader: User, friend: User) -> None:
+    there = make(reader)
+    named, gone = UserFactory(username="bob", display_name="Ünal Öz"), UserFactory(username="unalgone")
+    UserFactory(username="unalstranger")
+    for user in (named, gone):
+        actions.follow(follower=reader, followee=user)
+    actions.block(blocker=gone, blocked=reader)
+    address = f"/lists/{there.pk}/edit"
+
+    def found(q: str) -> list[tuple[str, bool]]:
+        context = client.get(address, {"q": q}).context
+        return [(one.person.username, one.is_member) for one in context["found"]]
+
+    assert found("unal") == found("@bob") == found("OZ bo") == [("bob", False)]
+    assert found("") == found("%") == found("nobody") == []
+    assert "Nobody you follow has this name." in client.get(address, {"q": "nobody"}).content.decode()
+    back = f"{address}?q=unal"
+    assert client.post(f"/lists/{there.pk}/add", {"username": "bob", "next": back})["Location"] == back
+    assert found("unal") == [("bob", True)]
+    for odd in ("a\0b", "x" * 5000, "' OR 1"):
+        assert client.get(address, {"q": odd}).status_code in (200, 400)
+    assert client.get(f"{address}?q=a&q=b").status_code == 400

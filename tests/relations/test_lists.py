@@ -31,7 +31,7 @@ def members(of: List) -> list[int]:
 def test_members_are_followed_and_leave_with_the_follow(owner: User, friend: User) -> None:
     made = lists.create(owner=owner, title="Friends")
     stranger = UserFactory()
-    with pytest.raises(lists.NotFollowedError):
+    with pytest.raises(actions.NotFollowedError):
         lists.add(owner=owner, list_id=made.pk, member=stranger)
     with pytest.raises(actions.SelfRelationError):
         lists.add(owner=owner, list_id=made.pk, member=owner)
@@ -136,7 +136,7 @@ def test_adding_while_unfollowing_leaves_no_stranger(owner: User, friend: User) 
                 lists.add(owner=owner, list_id=made.pk, member=friend)
             else:
                 actions.unfollow(follower=owner, followee=friend)
-        except lists.NotFollowedError:
+        except actions.NotFollowedError:
             pass
 
     at_once(*(partial(act, verb) for verb in ["add", "unfollow"] * 2))

@@ -39,7 +39,7 @@ from items.models import (
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile, OwnerRename, VideoConversion
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
-from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
+from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Ringing, Silenced
 from relations.models import (
     AccountNote,
     Block,
@@ -323,6 +323,9 @@ class Grown:
         for user in (self.reader, self.star):
             without = Follow.objects.filter(follower=user).order_by("pk")[: FOLLOWEES // 2]
             Follow.objects.filter(pk__in=list(without.values_list("pk", flat=True))).update(reposts=False)
+            rung = Follow.objects.filter(follower=user).order_by("-pk")[:90]
+            Follow.objects.filter(pk__in=list(rung.values_list("pk", flat=True))).update(bell=True)
+        Follow.objects.filter(followee=self.star, follower__gte=self.first).update(bell=True)
         User.objects.filter(username="user702").update(is_locked=True)
         User.objects.filter(pk=self.reader.pk).update(is_locked=True)
         request = FollowRequest.objects.create(follower=self.ordinary, followee=self.other)
@@ -455,6 +458,7 @@ class Grown:
         self.liked = Notification.objects.create(recipient=self.star, kind=Kind.LIKE, item=self.busy)
         act = Act.objects.create(notification=self.liked, recipient=self.star, actor=self.other)
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
+        grow(Ringing.objects.create(item=self.busy), 100, item_id=self.ids(0))
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
         grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)
         grow(QuietHours.objects.create(user=self.ordinary, begins=1, ends=2, time_zone="UTC"), MANY, user_id=self.nth)
@@ -538,7 +542,7 @@ class Grown:
                 """
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
-        grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
+        grow(HeldName.objects.create(digest="0"), MANY, digest="g::text")
         issue_token(user=self.ordinary, user_agent="x", ip="10.0.0.1")
         token = AccessToken.objects.get()
         grow(token, MANY, token_checksum="md5('own' || g)", user_id=self.nth)

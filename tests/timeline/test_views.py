@@ -112,3 +112,12 @@ def test_pages_work_with_redis_dead(client: Client, reader: Any, other: Any, set
         page = client.get("/").content.decode()
         assert "heard all the same" in page
         assert "still here" in page
+
+
+def test_suggestions_can_be_dismissed_for_good(client: Client, reader: Any) -> None:
+    UserFactory.create(username="proposed")
+    assert "@proposed" in client.get("/").content.decode()
+    assert client.post("/suggestions/dismiss")["Location"] == "/"
+    assert "@proposed" not in client.get("/").content.decode()
+    assert "@proposed" not in client.get("/beside", **PART).content.decode()
+    assert "@proposed" in client.get("/people").content.decode()

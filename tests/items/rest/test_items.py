@@ -292,6 +292,7 @@ def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -
         "muting": True,
         "pinned": [],
         "hiding_reposts": False,
+        "bell": False,
         "requested": False,
         "requested_by": False,
         "muted_until": None,

@@ -213,3 +213,16 @@ def test_statements_do_not_grow_with_what_is_found(client: Client, ann: User) ->
             client.get("/tags/apple")
         counts.append((len(sent), len(tagged)))
     assert counts[0] == counts[1]
+
+
+def test_a_profile_leads_to_a_search_of_its_posts(client: Client, db: None) -> None:
+    sam, other = UserFactory(username="sam"), UserFactory(username="other")
+    say(sam, "apples of mine")
+    say(other, "apples too, @sam")
+    address = "/search?q=from:@sam&amp;show=posts"
+    assert f'href="{address}" title="Search posts by @sam"' in client.get("/@sam").content.decode()
+    page = client.get(address.replace("&amp;", "&")).content.decode()
+    assert 'value="from:@sam " maxlength' in page
+    assert "of mine" in page
+    assert "apples too" not in page
+    assert "No results" in client.get("/search?q=from:@sam+pears&show=posts").content.decode()

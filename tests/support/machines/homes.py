@@ -441,7 +441,7 @@ class Home(RuleBasedStateMachine):
         return there[pick % there.count()]
 
     def _add(self, to: List, member: int) -> None:
-        with suppress(lists.NotFollowedError):
+        with suppress(relations.NotFollowedError):
             lists.add(owner=to.owner, list_id=to.pk, member=self.users[member])
 
     @rule(person=people, active=st.booleans())

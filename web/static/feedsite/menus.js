@@ -1,4 +1,4 @@
-// Acts of cards' menus beside htmx: a link is copied, and cards of people who are muted or blocked leave the page;
+// Acts of menus beside htmx: a link is copied or shared, and cards of people who are muted or blocked leave the page;
 // and the page's title says how many notifications are unread. Everything works without it.
 "use strict";
 
@@ -89,6 +89,27 @@ function menuOf(place) {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     copy(link);
+  });
+
+  // --- Sharing: beside the link that is copied, where the browser can share
+  function offerSharing(root) {
+    if (!navigator.share) return;
+    for (const link of root.querySelectorAll("[data-copied][data-share]")) {
+      const share = document.createElement("button");
+      share.type = "button";
+      share.dataset.address = link.href;
+      share.append(link.querySelector("svg").cloneNode(true), link.dataset.share);
+      const use = share.querySelector("use");
+      use.setAttribute("href", use.getAttribute("href").replace("#link", "#share"));
+      link.after(share);
+      delete link.dataset.share;
+    }
+  }
+  offerSharing(document);
+  document.body.addEventListener("htmx:load", ({ target }) => offerSharing(target));
+  document.addEventListener("click", ({ target }) => {
+    const share = target.closest("[data-address]");
+    if (share?.matches(".menu-items button")) navigator.share({ url: share.dataset.address }).catch(() => {}); // given up
   });
 
   // --- Muting and blocking from a card

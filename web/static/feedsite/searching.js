@@ -4,6 +4,7 @@
 (() => {
   const KEPT = 8;
   const field = document.getElementById("q");
+  if (field.autofocus) field.setSelectionRange(field.value.length, field.value.length);
 
   // --- Recent searches: in this browser only, by reader
   const recent = document.getElementById("recent");

@@ -98,11 +98,45 @@ document.querySelectorAll(".tabs [aria-current]").forEach((tab) => {
   tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
 });
 
+// --- Times on the first page, which the server wrote in the site's time zone, as web/formats has them
+function localizeTimes() {
+  const page = document.documentElement.lang;
+  const isEnglish = page.startsWith("en");
+  const format = (moment, options) => new Intl.DateTimeFormat(isEnglish ? "en-GB" : page, options).format(moment);
+  const now = new Date();
+  const two = (number) => String(number).padStart(2, "0");
+
+  function offset(moment) {
+    const minutes = -moment.getTimezoneOffset();
+    if (!minutes) return "UTC";
+    const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+    return `UTC${minutes > 0 ? "+" : "\u2212"}${hours}${rest ? `:${two(rest)}` : ""}`;
+  }
+
+  function whole(moment) {
+    const day = format(moment, { day: "numeric", month: "long", year: "numeric" });
+    const comma = isEnglish ? "," : "";
+    return `${day}${comma} ${two(moment.getHours())}:${two(moment.getMinutes())} ${offset(moment)}`;
+  }
+
+  document.querySelectorAll(".full-time > time").forEach((time) => {
+    time.textContent = whole(new Date(time.dateTime));
+  });
+  document.querySelectorAll(".time > time[title]").forEach((time) => {
+    const moment = new Date(time.dateTime);
+    time.title = whole(moment);
+    if (now - moment < 86_400_000) return; // it says how long ago
+    const isThisYear = moment.getFullYear() === now.getFullYear();
+    time.textContent = format(moment, { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) });
+  });
+}
+
 // --- The browser's time zone, for the times that the server writes (accounts/locale.py)
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+  localizeTimes();
   // The page of a session says its times in it at once.
   addEventListener("load", () => document.querySelectorAll(".look-whole").forEach((one) => htmx.trigger(one, "changed")));
 }

@@ -1,0 +1,74 @@
+// Write and Quote over the page, so that its place stays. Without JavaScript their links lead to a page.
+"use strict";
+
+(() => {
+  const dialog = document.getElementById("over-page");
+  const place = document.getElementById("over-form");
+  const home = toast.parentElement; // what is said stands in front of the dialog
+  let address = ""; // of the composer in it
+  let isComing = false;
+
+  async function open(asked, source) {
+    if (isComing || dialog.open) return;
+    isComing = true;
+    await htmx.ajax("GET", asked, { source, target: place, swap: "innerHTML" }).catch(() => {});
+    isComing = false;
+    if (!place.querySelector("form")) {
+      place.replaceChildren();
+      return;
+    }
+    address = asked;
+    toast.classList.remove("shown");
+    dialog.append(toast);
+    dialog.showModal();
+    place.querySelector("form").elements.text.focus();
+  }
+
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest(".nav > .write:not([aria-current]), a[data-quote]");
+    if (!opener || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+    event.preventDefault();
+    open(opener.getAttribute("href"), opener);
+  });
+
+  // What is written stays a draft, which the composer of the page shows too.
+  function end() {
+    home.append(toast);
+    const form = place.querySelector("form");
+    place.replaceChildren();
+    const other = form && composerAt(form.dataset.draft);
+    if (other) renewComposer(other);
+  }
+  dialog.addEventListener("close", () => {
+    const form = place.querySelector("form");
+    const isKept = form && readDraft(form.dataset.draft);
+    end();
+    if (isKept) say(toast.dataset.kept);
+  });
+
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+    const form = event.target.closest("[data-close]")?.form;
+    if (!form) return;
+    const at = form.dataset.draft;
+    const draft = readDraft(at);
+    writeDraft(at, null);
+    dialog.close();
+    if (!draft) return;
+    say(toast.dataset.discarded, toast.dataset.undo, () => {
+      writeDraft(at, draft);
+      open(address, dialog);
+    });
+  });
+  // Escape closes what is open in it first.
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && dialog.querySelector("details.menu[open], .completions")) event.preventDefault();
+  });
+
+  document.body.addEventListener("written", ({ detail }) => {
+    dialog.close();
+    if (detail.address) say(detail.words, dialog.dataset.view, () => location.assign(detail.address));
+    else say(detail.words);
+  });
+  document.body.addEventListener("held", () => dialog.open && !place.querySelector("form") && dialog.close());
+})();
