@@ -4,6 +4,7 @@ See docs/decisions.md: Programs load the site before they fork.
 """
 
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from django.contrib.auth.password_validation import get_default_password_validat
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core import mail
 from django.core.cache import caches
+from django.core.handlers.base import BaseHandler
 from django.template import TemplateDoesNotExist, engines
 from django.urls import get_resolver
 from django.utils import formats, translation
@@ -40,6 +42,39 @@ OF_PAGES = (
 """What pages import when they need it."""
 
 
+OF_PROGRAMS = (
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.worker.consumer",
+    "clientapi.stream_urls",
+    "granian.cli",
+    "granian.server.mp",
+    "kombu.transport.redis",
+    "storage.quiet",
+    "stream.api",
+    "stream.hub",
+    "stream.sockets",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+)
+"""What programs import when they start."""
+
+
+def load_all() -> None:
+    """Load what all programs need, before they are forked."""
+    load_pages()
+    app.loader.import_default_modules()
+    load_tasks()
+    load_stream()
+    BaseHandler().load_middleware()
+    for name in OF_PROGRAMS:
+        import_module(name)
+
+
+@cache
 def load_pages() -> None:
     """Load what requests need."""
     lookalikes.ascii_lookalikes()  # first, because it frees much memory for the rest
@@ -60,6 +95,7 @@ def load_pages() -> None:
     loaded_programs.load()
 
 
+@cache
 def load_tasks() -> None:
     """Load what tasks need."""
     lookalikes.ascii_lookalikes()  # first, as above
@@ -71,6 +107,7 @@ def load_tasks() -> None:
     loaded_programs.load()
 
 
+@cache
 def load_stream() -> None:
     """Load what open connections need: texts and pages of errors."""
     load_texts()

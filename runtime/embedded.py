@@ -161,6 +161,34 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
     return True
 
 
+class ForkedProcess:
+    """A child that another process has forked for this one (runtime/supervised.py). Like subprocess.Popen."""
+
+    def __init__(self, pid: int, stdout: IO[bytes]) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for its end."""
+        return self._wait(0)
+
+    def _wait(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
 class Child:
     """A supervisor's process with its process group."""
 
@@ -172,7 +200,7 @@ class Child:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.started_at = 0.0
         self.retry_at = 0.0
         self.failures = 0

@@ -151,7 +151,18 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
     finally:
         site.end(15)
     print(json.dumps(after, indent=1))
-    assert {"supervisor", "keeper", "web", "stream", "worker", "outside", "beat", "postgresql", "redis"} == after.keys()
+    assert {
+        "supervisor",
+        "loader",
+        "keeper",
+        "web",
+        "stream",
+        "worker",
+        "outside",
+        "beat",
+        "postgresql",
+        "redis",
+    } == after.keys()
     assert sum(each.pss for each in after.values()) < most_mb * 1.05 * 2**20
     spent = sum(each.seconds for each in after.values()) - sum(each.seconds for each in before.values())
     assert spent / 60 < 0.025

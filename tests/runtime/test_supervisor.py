@@ -24,7 +24,8 @@ from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.ports import PortError, reserved_port
 from runtime.programs import ProgramAddress, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
+from runtime.supervised import Program
+from runtime.supervisor import ProgramError, Supervisor, Terminal
 from runtime.up import accepted_host
 from tests.support import migrated
 from tests.support.clusters import free_ports
