@@ -15,7 +15,6 @@ from django.contrib.auth.password_validation import get_default_password_validat
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core import mail
 from django.core.cache import caches
-from django.core.handlers.base import BaseHandler
 from django.template import TemplateDoesNotExist, engines
 from django.urls import get_resolver
 from django.utils import formats, translation
@@ -49,16 +48,13 @@ OF_PROGRAMS = (
     "celery.concurrency.prefork",
     "celery.worker.consumer",
     "clientapi.stream_urls",
+    "feedsite.asgi",
+    "feedsite.wsgi",
     "granian.cli",
     "granian.server.mp",
     "kombu.transport.redis",
     "storage.quiet",
-    "stream.api",
-    "stream.hub",
-    "stream.sockets",
     "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
-    "uvicorn.protocols.websockets.websockets_sansio_impl",
 )
 """What programs import when they start."""
 
@@ -68,8 +64,6 @@ def load_all() -> None:
     load_pages()
     app.loader.import_default_modules()
     load_tasks()
-    load_stream()
-    BaseHandler().load_middleware()
     for name in OF_PROGRAMS:
         import_module(name)
 

@@ -171,16 +171,15 @@ class ForkedProcess:
 
     def poll(self) -> int | None:
         """The exit code, or None while it runs."""
-        return self._wait(os.WNOHANG)
-
-    def wait(self) -> int | None:
-        """Wait for its end."""
-        return self._wait(0)
-
-    def _wait(self, options: int) -> int | None:
         if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self) -> int:
+        """Wait for its end. Returns the exit code."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -238,7 +237,7 @@ class Child:
         if self.process is None:
             return 0
         self.kill()
-        code = int(self.process.returncode)
+        code = self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
         self.process = None

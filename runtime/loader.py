@@ -19,10 +19,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from runtime import preloaded, stream_server
 from runtime.embedded import die_with_parent, wait_for
 from runtime.programs import PROGRAM
 from runtime.supervised import LOADED
 
+OWN = {"runtime.preloaded": preloaded.main, "runtime.stream_server": stream_server.main}
+"""The functions of the site's own modules that run as programs."""
 REQUEST_BYTES = 200_000
 ADOPTED_SECONDS = 5.0
 
@@ -52,8 +55,7 @@ def load() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
     import_module("django").setup(set_prefix=False)
     import_module("feedsite.loading").load_all()
-    gc.collect()
-    gc.freeze()
+    preloaded.freeze_heap()
     gc.enable()
 
 
@@ -122,12 +124,15 @@ def overwrite(start: int, end: int, words: Sequence[str]) -> None:
 
 
 def run(request: Request) -> None:
-    """Run the program in this process, as `python -m` does."""
+    """Run the program in this process. The site's own is loaded, so an upgrade of the tree does not change it."""
     module, *words = request.command
-    sys.argv = [module, *words]
     if level := request.environ.get("FEEDSITE_LOG_LEVEL"):
         logging.getLogger().setLevel(level)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if own := OWN.get(module):
+        own(words)
+    else:
+        sys.argv = [module, *words]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ PROGRAM = "FEEDSITE_PROGRAM"
 """In the environment of each program: its name, version and data folder."""
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 LOADER = "loader"
-"""The process that loads the site once, and forks the programs of `up`."""
+"""The process that loads the site once, and forks `FORKED` under `up`."""
+FORKED = ("web", "stream", "worker")
+"""gRPC's library must not be forked."""
 LOADER_ROOM = 1000
 """Bytes for the command line and the variables of a forked program, which replace the loader's in /proc."""
 TOO_LARGE_SECONDS = 30

@@ -83,6 +83,13 @@ class Loader(Program):
         with theirs:
             self.run(theirs.fileno())
 
+    def clear(self) -> int:
+        """Kill what is left of it. Return the exit code."""
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+        return super().clear()
+
     def can_fork(self) -> bool:
         """Whether it runs and has loaded the site."""
         if self.channel is None or self.has_ended():

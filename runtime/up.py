@@ -19,7 +19,7 @@ from pathlib import Path
 from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
 from runtime.ports import PortError, reserved_port
-from runtime.programs import LOADER, METRICS, ProgramAddress, ProgramDefinition, programs_of_up
+from runtime.programs import FORKED, LOADER, METRICS, ProgramAddress, ProgramDefinition, programs_of_up
 from runtime.supervised import ForkedProgram, Loader, Program
 from runtime.supervisor import NEXT, TAG, ProgramError, Supervisor, Terminal, end_leftovers
 
@@ -249,29 +249,22 @@ def supervised_programs(options: Options, at: ProgramAddress, found: Sequence[Pr
     tags = site_variables(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     definitions = {each.name: each for each in found or programs_of_up(options, at)}
-    own = definitions.pop(LOADER, None)
-    folder = options.base_dir
-    if own is None:
-        return [
-            Program(
-                each.name,
-                [sys.executable, "-m", *each.command],
-                folder=folder,
-                environ=each.environ | tags,
-                port=ports.get(each.name, 0),
-            )
-            for each in definitions.values()
-        ]
-    loader = Loader(LOADER, [sys.executable, "-m", *own.command], folder=folder, environ=own.environ | tags)
-    return [
-        *(
-            ForkedProgram(
-                each.name, each.command, loader=loader, environ=each.environ | tags, port=ports.get(each.name, 0)
-            )
-            for each in definitions.values()
-        ),
-        loader,
-    ]
+    loader: Loader | None = None
+    if own := definitions.pop(LOADER, None):
+        loader = Loader(LOADER, python(own), folder=options.base_dir, environ=own.environ | tags)
+    children: list[Program] = []
+    for each in definitions.values():
+        environ, port = each.environ | tags, ports.get(each.name, 0)
+        if loader and each.name in FORKED:
+            children.append(ForkedProgram(each.name, each.command, loader=loader, environ=environ, port=port))
+        else:
+            children.append(Program(each.name, python(each), folder=options.base_dir, environ=environ, port=port))
+    return [*children, *filter(None, [loader])]
+
+
+def python(definition: ProgramDefinition) -> list[str]:
+    """The command of a program."""
+    return [sys.executable, "-m", *definition.command]
 
 
 def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
