@@ -135,7 +135,7 @@ def test_usage_is_summed_by_kind() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 460)])
+@pytest.mark.parametrize(("more", "most_mb"), [({}, 500), ({"FEEDSITE_SMALL": "1"}, 420)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
     """Two web and two worker processes, or a small machine's, with 5% slack, without coverage."""
     folder = tmp_path / "var"
