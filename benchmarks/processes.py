@@ -17,6 +17,7 @@ KINDS = {
     "\0worker\0": "worker",
     "\0beat\0": "beat",
     "\0outside\0": "outside",
+    "runtime.loader": "loader",
     "runtime.keeper": "keeper",
     "valkey-server": "redis",
     "bin/postgres": "postgresql",

@@ -4,6 +4,7 @@ See docs/decisions.md: Programs load the site before they fork.
 """
 
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,34 @@ OF_PAGES = (
 """What pages import when they need it."""
 
 
+OF_PROGRAMS = (
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.worker.consumer",
+    "clientapi.stream_urls",
+    "feedsite.asgi",
+    "feedsite.wsgi",
+    "granian.cli",
+    "granian.server.mp",
+    "kombu.transport.redis",
+    "storage.quiet",
+    "uvicorn.lifespan.on",
+)
+"""What programs import when they start."""
+
+
+def load_all() -> None:
+    """Load what all programs need, before they are forked."""
+    load_pages()
+    app.loader.import_default_modules()
+    load_tasks()
+    for name in OF_PROGRAMS:
+        import_module(name)
+
+
+@cache
 def load_pages() -> None:
     """Load what requests need."""
     lookalikes.ascii_lookalikes()  # first, because it frees much memory for the rest
@@ -60,6 +89,7 @@ def load_pages() -> None:
     loaded_programs.load()
 
 
+@cache
 def load_tasks() -> None:
     """Load what tasks need."""
     lookalikes.ascii_lookalikes()  # first, as above
@@ -71,6 +101,7 @@ def load_tasks() -> None:
     loaded_programs.load()
 
 
+@cache
 def load_stream() -> None:
     """Load what open connections need: texts and pages of errors."""
     load_texts()

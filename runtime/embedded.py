@@ -161,6 +161,33 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
     return True
 
 
+class ForkedProcess:
+    """A child that another process has forked for this one (runtime/supervised.py). Like subprocess.Popen."""
+
+    def __init__(self, pid: int, stdout: IO[bytes]) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self) -> int:
+        """Wait for its end. Returns the exit code."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
 class Child:
     """A supervisor's process with its process group."""
 
@@ -172,7 +199,7 @@ class Child:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.started_at = 0.0
         self.retry_at = 0.0
         self.failures = 0
@@ -210,7 +237,7 @@ class Child:
         if self.process is None:
             return 0
         self.kill()
-        code = int(self.process.returncode)
+        code = self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
         self.process = None

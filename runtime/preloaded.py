@@ -9,6 +9,7 @@ import gc
 import logging
 import runpy
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
@@ -44,7 +45,12 @@ def freeze_heap() -> None:
     gc.freeze()
 
 
-if __name__ == "__main__":
-    sys.argv[0:2] = sys.argv[1:2]
+def main(words: Sequence[str]) -> None:
+    """Run granian, the first of the words, with the others."""
+    sys.argv = list(words)
     install_queue(load(sys.argv[-1]))
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

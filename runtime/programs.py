@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime import shedding
-from runtime.embedded import Home, lock_file, try_lock
+from runtime.embedded import IS_LINUX, Home, lock_file, try_lock
 from runtime.options import Options
 from runtime.version import VERSION
 
@@ -19,6 +19,12 @@ LOCK = "program"
 PROGRAM = "FEEDSITE_PROGRAM"
 """In the environment of each program: its name, version and data folder."""
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
+LOADER = "loader"
+"""The process that loads the site once, and forks `FORKED` under `up`."""
+FORKED = ("web", "stream", "worker")
+"""gRPC's library must not be forked."""
+LOADER_ROOM = 1000
+"""Bytes for the command line and the variables of a forked program, which replace the loader's in /proc."""
 TOO_LARGE_SECONDS = 30
 """How often granian checks the memory of web's processes."""
 
@@ -68,15 +74,7 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[ProgramDefinition
     """
     # The worker logs only warnings by default. A line per task would bury everything else.
     level = options.log_level or "WARNING"
-    # Celery warns root of pickles, which this site does not accept.
-    warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
-    environ = os.environ | {
-        METRICS: os.environ.get(METRICS) or str(options.metrics_folder),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
-        # glibc gives each thread its own arena, up to eight per core, and never frees them.
-        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
-    }
+    environ = program_environ(options)
     # Celery would run Django's checks in each program and load every page. `prepare` and `migrate` have run them.
 
     def named(program: str) -> dict[str, str]:
@@ -106,6 +104,32 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[ProgramDefinition
     worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
     beat = ["--beat", "--schedule", str(options.servers.home.run / "beat")]
     yield ProgramDefinition("worker", [*worker.split(), *beat], quiet | named("worker"))
+
+
+def programs_of_up(options: Options, at: ProgramAddress) -> list[ProgramDefinition]:
+    """The definitions of all processes of `up`. Where forking is safe, the loader too."""
+    return [*programs(options, at), *([loader(options)] if IS_LINUX else [])]
+
+
+def loader(options: Options) -> ProgramDefinition:
+    """The definition of the loader."""
+    room = " " * LOADER_ROOM
+    return ProgramDefinition(LOADER, ["runtime.loader", room], program_environ(options) | {PROGRAM: room})
+
+
+def program_environ(options: Options) -> dict[str, str]:
+    """The variables of all programs."""
+    # Celery warns root of pickles, which this site does not accept.
+    warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
+    return os.environ | {
+        METRICS: os.environ.get(METRICS) or str(options.metrics_folder),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
+        # numpy's library would start threads when it is imported. The site does no algebra.
+        "OPENBLAS_NUM_THREADS": "1",
+        # glibc gives each thread its own arena, up to eight per core, and never frees them.
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
+    }
 
 
 class RunningProgram(NamedTuple):

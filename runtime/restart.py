@@ -13,7 +13,8 @@ from pathlib import Path
 
 from runtime.embedded import Home, wait_for
 from runtime.options import Options
-from runtime.supervisor import NEXT, SETTLED_SECONDS, TURN, TURN_SECONDS, group_listens
+from runtime.supervised import group_listens
+from runtime.supervisor import NEXT, SETTLED_SECONDS, TURN, TURN_SECONDS
 from runtime.up import restart_progress_file, running_site
 
 ABOUT = "Restart all programs of the site on this machine, one after another. No request fails meanwhile."

@@ -14,19 +14,18 @@ import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runtime.embedded import Child, ServerError, die_with_parent, wait_for
+from runtime.embedded import Child, ServerError, wait_for
+from runtime.supervised import GRACE_SECONDS, ForkedProgram, Loader, Program
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
 BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the second and before late restarts of a child that keeps dying
 STEADY_SECONDS = 30.0  # seconds after which a child counts as healthy again
-GRACE_SECONDS = 4.0  # seconds for a program to stop by itself
 NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
 TURN = ("worker", "web", "stream", "grpc")
 """Order of a restart. A worker must know the tasks that new pages enqueue, so it is first."""
@@ -36,46 +35,6 @@ SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as 
 
 class ProgramError(RuntimeError):
     """A child does not start. The message is one line for the terminal."""
-
-
-class Program(Child):
-    """One of the site's programs, with its output in a pipe."""
-
-    stop_seconds = GRACE_SECONDS
-
-    def __init__(
-        self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str], port: int = 0
-    ) -> None:
-        super().__init__(name)
-        self.command = command
-        self.folder = folder
-        self.environ = environ
-        self.port = port
-        self.unfinished_line = b""
-
-    def start(self) -> None:
-        """Start the program in its own process group. Raises OSError."""
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C only reaches the supervisor
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
-        assert self.process.stdout is not None  # noqa: S101 (for the type checker)
-        os.set_blocking(self.process.stdout.fileno(), False)
-        self.started_at = time.monotonic()
-
-    def listens(self) -> bool:
-        """Whether it, or a child of it, listens on its port."""
-        return self.process is not None and group_listens(self.process.pid, self.port)
-
-    def last_words(self) -> str:
-        """Where to read why it ended: its output is already printed."""
-        return "its output is above"
 
 
 class Supervisor:
@@ -174,7 +133,26 @@ class Supervisor:
             following = {program.name: program for program in self.anew()}
         except ProgramError as error:
             return f"failed: {error}"
-        for program in sorted(self.children, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
+        try:
+            return self._load(following.values()) or self._take_turns(following)
+        finally:
+            self._stop_unused_loaders()
+
+    def _load(self, programs: Iterable[Program]) -> str:
+        """Load the site for the new programs. Return an error or empty."""
+        for new in programs:
+            if isinstance(new, Loader):
+                self._start(new)
+                self.tend_until(lambda new=new: new.has_ended() or new.can_fork(), TURN_SECONDS)  # type: ignore[misc]
+                if not new.can_fork():
+                    self._stop(new)
+                    return "failed: the site does not load. All programs keep running"
+                self.children = [*self.children, new]
+        return ""
+
+    def _take_turns(self, following: Mapping[str, Program]) -> str:
+        programs = [each for each in self.children if not isinstance(each, Loader)]
+        for program in sorted(programs, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
             if self.signals:
                 return "failed: the site is stopping"
             began = time.monotonic()
@@ -210,6 +188,13 @@ class Supervisor:
         self._stop(program)
         self._replace(program, new)
         return ""
+
+    def _stop_unused_loaders(self) -> None:
+        used = {each.loader for each in self.children if isinstance(each, ForkedProgram)}
+        for child in self.children:
+            if isinstance(child, Loader) and child not in used:
+                self._stop(child)
+                self.children = [each for each in self.children if each is not child]
 
     def _replace(self, program: Child, new: Program) -> None:
         self.children = [new if each is program else each for each in self.children]
@@ -325,30 +310,6 @@ def as_json_line(line: str, program: str) -> str:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         fields = {"at": at, "level": "INFO", "logger": program, "message": line}
     return json.dumps(fields | {"program": program}, ensure_ascii=False)
-
-
-def group_listens(group: int, port: int) -> bool:
-    """Whether a group of processes listens on a port."""
-    sockets = listening_sockets(port)
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
-            if os.getpgid(int(folder.name)) == group:
-                held = {str(each.readlink()) for each in (folder / "fd").iterdir()}
-                if sockets & held:
-                    return True
-    return False
-
-
-def listening_sockets(port: int) -> set[str]:
-    """The sockets that listen on a port, as /proc names them."""
-    found = set()
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-                _, here, _, state, *_, inode = line.split()[:10]
-                if state == "0A" and int(here.rpartition(":")[2], 16) == port:
-                    found.add(f"socket:[{inode}]")
-    return found
 
 
 def end_leftovers(tag: str) -> None:

@@ -19,8 +19,9 @@ from pathlib import Path
 from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
 from runtime.ports import PortError, reserved_port
-from runtime.programs import METRICS, ProgramAddress, ProgramDefinition, programs
-from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
+from runtime.programs import FORKED, LOADER, METRICS, ProgramAddress, ProgramDefinition, programs_of_up
+from runtime.supervised import ForkedProgram, Loader, Program
+from runtime.supervisor import NEXT, TAG, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
     "Run the site: servers, migrations, web, stream, worker and beat, and gRPC if FEEDSITE_GRPC_PORT is set. An empty "
@@ -244,19 +245,26 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised_programs(options: Options, at: ProgramAddress, found: Sequence[ProgramDefinition] = ()) -> list[Program]:
-    """The programs to run (`found`, or this version's), tagged with this site."""
+    """The programs to run (`found`, or this version's), tagged with this site. Forked, if there is a loader."""
     tags = site_variables(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
-    return [
-        Program(
-            each.name,
-            [sys.executable, "-m", *each.command],
-            folder=options.base_dir,
-            environ=each.environ | tags,
-            port=ports.get(each.name, 0),
-        )
-        for each in found or programs(options, at)
-    ]
+    definitions = {each.name: each for each in found or programs_of_up(options, at)}
+    loader: Loader | None = None
+    if own := definitions.pop(LOADER, None):
+        loader = Loader(LOADER, python(own), folder=options.base_dir, environ=own.environ | tags)
+    children: list[Program] = []
+    for each in definitions.values():
+        environ, port = each.environ | tags, ports.get(each.name, 0)
+        if loader and each.name in FORKED:
+            children.append(ForkedProgram(each.name, each.command, loader=loader, environ=environ, port=port))
+        else:
+            children.append(Program(each.name, python(each), folder=options.base_dir, environ=environ, port=port))
+    return [*children, *filter(None, [loader])]
+
+
+def python(definition: ProgramDefinition) -> list[str]:
+    """The command of a program."""
+    return [sys.executable, "-m", *definition.command]
 
 
 def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:

@@ -20,11 +20,12 @@ from django.conf import settings
 from django.core.management import call_command
 
 from runtime import supervisor
-from runtime.embedded import Servers, wait_for
+from runtime.embedded import Servers, command_line, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.ports import PortError, reserved_port
-from runtime.programs import ProgramAddress, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
+from runtime.programs import PROGRAM, ProgramAddress, programs, running_programs
+from runtime.supervised import ForkedProgram, Loader, Program
+from runtime.supervisor import TAG, ProgramError, Supervisor, Terminal, tagged
 from runtime.up import accepted_host
 from tests.support import migrated
 from tests.support.clusters import free_ports
@@ -242,6 +243,55 @@ def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, m
     listener.anew = lambda: [following(program, ["sleep", "60"])]
     assert listener.restart_by_turns().startswith("failed: web does not start")
     assert program.listens()
+
+
+def test_no_program_is_replaced_when_the_site_does_not_load(listener: Supervisor, tmp_path: Path) -> None:
+    before = listener.children
+    loader = Loader("loader", ["false"], folder=tmp_path, environ=os.environ)
+    listener.anew = lambda: [ForkedProgram("web", ["this"], loader=loader, environ=os.environ), loader]
+    assert listener.restart_by_turns() == "failed: the site does not load. All programs keep running"
+    assert listener.children == before
+    assert loader.process is None
+
+
+SHOWN = """
+import os, sys, time
+from django.urls import get_resolver
+print(os.getppid(), os.getsid(0) == os.getpid(), sys.argv[1], get_resolver()._populated, os.environ["PGAPPNAME"])
+time.sleep(600)
+"""
+
+
+def test_a_forked_program_has_the_site_and_is_a_child_of_the_supervisor(
+    tmp_path: Path, heard: list[tuple[str, str]]
+) -> None:
+    (tmp_path / "shown.py").write_text(SHOWN)
+    environ = clean_environ(tmp_path) | {"PYTHONPATH": str(tmp_path), "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    room = {PROGRAM: " " * 500, TAG: str(tmp_path)}
+    command = [sys.executable, "-m", "runtime.loader", " " * 500]
+    loader = Loader("loader", command, folder=settings.BASE_DIR, environ=environ | room)
+    own = environ | {PROGRAM: f"web 1.0 {tmp_path}", "PGAPPNAME": "feedsite web"}
+    web = ForkedProgram("web", ["shown", "word"], loader=loader, environ=own)
+    supervisor = Supervisor([web, loader], say=Noting(heard))
+
+    def printed() -> list[str]:
+        return [line for name, line in heard if name == "web"]
+
+    try:
+        supervisor.tend_until(lambda: len(printed()) == 1, 120)
+        assert printed() == [f"{os.getpid()} True word True feedsite web"]
+        assert web.process is not None
+        pid = web.process.pid
+        assert [(each.name, each.version, each.pid) for each in running_programs(tmp_path)] == [("web", "1.0", pid)]
+        assert b"-m\0shown\0word\0" in command_line(pid)
+        assert pid in tagged(str(tmp_path))
+        loader.kill()
+        assert not web.has_ended()
+        os.kill(pid, signal.SIGKILL)
+        supervisor.tend_until(lambda: len(printed()) == 2, 120)  # from a new loader
+        assert web.process.pid != pid
+    finally:
+        supervisor._stop_all()
 
 
 LAST_WORDS = """

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from runtime.programs import NAMES, default_address, mark_program, programs
+from runtime.programs import NAMES, default_address, mark_program, programs, programs_of_up
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         """Run the program. Without a name, print the programs of `up` as JSON."""
         family = settings.OPTIONS
         if name is None:
-            self.stdout.write(json.dumps(list(programs(family, default_address(family)))))
+            self.stdout.write(json.dumps(programs_of_up(family, default_address(family))))
             return
         found = {each.name: each for each in programs(family, default_address(family))}
         if name not in found:
