@@ -258,7 +258,8 @@ def _fail(row: ScheduledPost, failure: Failure) -> None:
 
 
 def _publish(row: ScheduledPost) -> Item | Failure:
-    fields, sender = dict(row.post), row.sender
+    fields: dict[str, Any] = {"idempotency_key": f"scheduled-{row.pk}"} | row.post
+    sender = row.sender
     if not sender.is_active:
         return Failure.INACTIVE
     for name, gone in (("reply_to", Failure.REPLY_GONE), ("quote_of", Failure.QUOTE_GONE)):
@@ -270,7 +271,7 @@ def _publish(row: ScheduledPost) -> Item | Failure:
     try:
         with transaction.atomic():
             attaching.release(owner_id=sender.pk, ids=media_ids(fields["content"]))
-            return actions.publish(sender=sender, **{"idempotency_key": f"scheduled-{row.pk}"} | fields)
+            return actions.publish(sender=sender, **fields)
     except StrangersError:
         return Failure.STRANGERS
     except ContentError:
