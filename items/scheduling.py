@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import OperationalError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -302,7 +303,9 @@ def _publish(row: ScheduledPost) -> Item | Failure:
 # --- Reading ---------------------------------------------------------------------------------------------
 def scheduled_of(sender: User) -> list[ScheduledPost]:
     """The user's scheduled posts, the next first."""
-    return list(ScheduledPost.objects.filter(sender=sender).order_by("publish_at", "pk")[:MOST])
+    return list(
+        ScheduledPost.objects.filter(sender=sender).order_by(F("publish_at").asc(nulls_first=True), "pk")[:MOST]
+    )
 
 
 def own_post(sender: User, post_id: int) -> ScheduledPost:

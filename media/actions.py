@@ -126,7 +126,7 @@ class BlockedError(MediaError):
 class VideoBudgetError(RefusalError):
     """The member's videos wait for their conversion, or took the site's time of a day."""
 
-    code = "video_budget"
+    field = "file"
 
     def __init__(self, words: str, *, wait: float) -> None:
         super().__init__(words)

@@ -1,13 +1,12 @@
 """Probes and converts videos in children of media.converting."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from media.decoder import JobProgram, decoder_slot
+from media.decoder import JobProgram, Report, decoder_slot
 from runtime.loaded_programs import LoadedProgram
 
 PROGRAM = LoadedProgram("media.converting", "media.forking")
@@ -62,19 +61,15 @@ def takes_videos() -> bool:
 def probe(source: Path, limits: VideoLimits) -> ProbedVideo:
     """Read a video's header and first frame. Raises DecoderError and DecoderBusyError."""
     with decoder_slot():
-        found = converter.run_job(_job(source, "", limits._replace(seconds=PROBE_SECONDS)))
-    return msgspec.convert(found, ProbedVideo)
+        return converter.run_job(_job(source, "", limits._replace(seconds=PROBE_SECONDS)), ProbedVideo)
 
 
-def convert(
-    source: Path, draft: str, limits: VideoLimits, report: Callable[[int], None] | None = None
-) -> ConvertedVideo:
+def convert(source: Path, draft: str, limits: VideoLimits, report: Report | None = None) -> ConvertedVideo:
     """Write `<draft>video` and `<draft>poster`, a JPEG, which are new. `report` takes the percent that is done. If it
     raises, the child ends. Raises DecoderError and DecoderBusyError.
     """
     with decoder_slot("video-"):
-        found = converter.run_job(_job(source, draft, limits), report)
-    return msgspec.convert(found, ConvertedVideo)
+        return converter.run_job(_job(source, draft, limits), ConvertedVideo, report)
 
 
 def _job(source: Path, draft: str, limits: VideoLimits) -> dict[str, Any]:

@@ -51,15 +51,15 @@ ENCODED_SOUND = {"mp4": "aac", "webm": "libopus"}
 PLAIN = frozenset({"yuv420p", "yuvj420p"})
 
 MEMORY = 1280 * 2**20
-"""Address space of a child. HEVC in 4K with 10 bits takes 900 MiB."""
+"""Address space of a child. HEVC in 4K with 10 bits takes 550 MiB, and 25 for each frame more that it refers to."""
 LONG_SIDE, SHORT_SIDE = 1920, 1080
 """Most pixels of what is served."""
 LONGEST_SIDE, MOST_PIXELS = 4096, 4096 * 2304
 """Most pixels of what is taken."""
 FASTEST = 61
 """Most frames a second of what is copied."""
-FAST = 31
-"""From here on, frames are left out of what is encoded."""
+FAST, LEAST_PAUSE = 45, 1 / 31
+"""From so many frames a second on, some are left out of what is encoded, so that these seconds lie between two."""
 TICKS = 90_000
 """Units of time a second of encoded pictures."""
 PROBE_BYTES = 64 * 2**20
@@ -459,7 +459,7 @@ class EncodedVideo(Track):
     def __init__(self, source: Source, stream: VideoStream, size: tuple[int, int]) -> None:
         super().__init__(source, stream)
         self.scaler = Scaler(source, size, "yuv420p")
-        self.pause = 1 / FAST if source.rate > FAST else 0.0
+        self.pause = LEAST_PAUSE if source.rate > FAST else 0.0
         self.due = 0.0
 
     def made(self, packet: "Packet[Any]") -> "Iterator[Packet[Any]]":
@@ -512,7 +512,7 @@ def _video_track(source: Source, out: OutputContainer, bits: int) -> Track:
         return (CopiedH264 if source.ext == "mp4" else Track)(source, stream)
     size = _fitted(source.size, LONG_SIDE, SHORT_SIDE)
     options = {"preset": "veryfast", "crf": "23", "maxrate": str(bits), "bufsize": str(2 * bits), "threads": "1"}
-    made = out.add_stream("libx264", rate=max(1, min(30, round(source.rate))), options=options)
+    made = out.add_stream("libx264", rate=max(1, min(FAST, round(source.rate))), options=options)
     made.width, made.height, made.pix_fmt = *size, "yuv420p"
     context, first = made.codec_context, source.first
     context.time_base, context.gop_size, context.thread_count = Fraction(1, TICKS), 120, 1
@@ -563,13 +563,14 @@ def _write(
         io_open=lambda _url, _flags, _options: read,
     ) as out:
         tracks = _tracks(source, out, job["bytes"])
+        until = time.monotonic() + job["wall"] * 0.9
         for packet in source.container.demux(source.streams):
             track = tracks[packet.stream.index]
             for ready in track.take(packet):
                 out.mux(ready)
             if source.duration:
                 report(min(99, int(100 * track.end / source.duration)))
-            if time.process_time() > job["seconds"]:
+            if time.process_time() > job["seconds"] or time.monotonic() > until:
                 raise VideoRefusedError("time")
     _check_whole(source, tracks)
     sound = source.audio and tracks[source.audio.index]

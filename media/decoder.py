@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from django.conf import settings
@@ -76,6 +76,11 @@ class PictureSizes(msgspec.Struct):
     is_moving: bool
 
 
+Facts = TypeVar("Facts", bound=msgspec.Struct)
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
+Report = Callable[[int], None]
+
+
 class JobProgram:
     """Sends jobs to a program that forks a child for each. There is one program for all threads of a process."""
 
@@ -87,8 +92,10 @@ class JobProgram:
         self._owner = 0
         atexit.register(self.stop)
 
-    def run_job(self, job: dict[str, Any], report: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """The answer of a child. `report` takes how much is done, and may raise to end it. Raises DecoderError."""
+    def run_job(self, job: dict[str, Any], facts: type[Facts], report: Report | None = None) -> Facts:
+        """The answer of a child. `report` takes how much is done, in percent, and ends the child by raising. Raises
+        DecoderError.
+        """
         check_lane()
         ours, theirs = socket.socketpair()
         with ours:
@@ -99,16 +106,13 @@ class JobProgram:
                 ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
             except OSError:  # the child ended before it read
                 raise DecoderError("broken") from None
-            for found in _answers(ours, time.monotonic() + wall + GRACE_SECONDS):
-                if "percent" not in found:
-                    break
+            for line in _lines(ours, time.monotonic() + wall + GRACE_SECONDS):
+                found = _answer(line, facts)
+                if not isinstance(found, int):
+                    return found
                 if report is not None:
-                    report(found["percent"])
-            else:
-                raise DecoderError("broken")
-        if reason := found.get("reason"):
-            raise DecoderError(reason if reason in REASONS else "broken")
-        return found
+                    report(found)
+        raise DecoderError("broken")
 
     def stop(self) -> None:
         """End the program. The next job starts a new one."""
@@ -155,10 +159,10 @@ class JobProgram:
         self._control = self._program = None
 
 
-def _answers(line: socket.socket, until: float) -> Iterator[dict[str, Any]]:
-    """What a child says, line by line. Ends where it ends, says too much, or takes too long."""
+def _lines(line: socket.socket, until: float) -> Iterator[bytes]:
+    """What a child says. Ends where it ends, says too much, or takes too long."""
     rest, left = b"", ANSWER_BYTES
-    with contextlib.suppress(OSError, msgspec.MsgspecError):
+    with contextlib.suppress(OSError):
         while left > 0 and (seconds := until - time.monotonic()) > 0:
             line.settimeout(seconds)
             got = line.recv(min(left, 4096))
@@ -166,10 +170,22 @@ def _answers(line: socket.socket, until: float) -> Iterator[dict[str, Any]]:
                 return
             left -= len(got)
             *lines, rest = (rest + got).split(b"\n")
-            yield from map(_answer, lines)
+            yield from lines
 
 
-_answer = msgspec.json.Decoder(dict[str, Any]).decode
+def _answer(line: bytes, facts: type[Facts]) -> Facts | int:
+    """The facts, or how much is done. A child that hostile bytes have taken over may say anything. Raises
+    DecoderError.
+    """
+    try:
+        found = msgspec.json.decode(line, type=dict[str, Any])
+        if "percent" in found:
+            return msgspec.convert(found["percent"], Percent)
+        if "reason" not in found:
+            return msgspec.convert(found, facts)
+    except msgspec.MsgspecError:
+        raise DecoderError("broken") from None
+    raise DecoderError(str(found["reason"]) if str(found["reason"]) in REASONS else "broken")
 
 
 class Decoder(JobProgram):
@@ -177,11 +193,11 @@ class Decoder(JobProgram):
 
     def run(self, job: dict[str, Any]) -> DecodedPicture:
         """Decode one picture. Raises DecoderError."""
-        return msgspec.convert(self.run_job(job), DecodedPicture)
+        return self.run_job(job, DecodedPicture)
 
     def resize(self, job: dict[str, Any]) -> PictureSizes:
         """Write the sizes of a stored picture. Raises DecoderError."""
-        return msgspec.convert(self.run_job(job | {"is_stored": True}), PictureSizes)
+        return self.run_job(job | {"is_stored": True}, PictureSizes)
 
 
 decoder = Decoder(PROGRAM)

@@ -263,8 +263,8 @@ class Options(BaseSettings):
         "needs up to 448 MiB and 14 bytes per pixel: 1.1 GiB for 50.", ge=1, le=250)
     media_accel_path: AccelPath = option("", "nginx's internal path of the folder `media/files`, if nginx sends the "
         "files (docs/proxy.md).", otherwise="the site sends them", example="/protected-media/")
-    media_sizes_seconds: int = option(20, "Seconds of each minute in which a worker makes the sizes of pictures from "
-        "before version 0.2. 0: pause.", ge=0, le=60)
+    media_sizes_seconds: int = option(20, "Seconds of each minute in which a worker makes the sizes of pictures and "
+        "the posters of videos from before version 0.2. 0: pause.", ge=0, le=60)
     media_store: Bucket = option("", "An S3 bucket for pictures and videos. In key and secret write %2F for /. "
         "`endpoint=`: the API's origin, if not https://host. `public=`: where browsers fetch files. Also `region=` and "
         "`style=virtual` (docs/servers.md).",

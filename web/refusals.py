@@ -17,7 +17,7 @@ class RefusalError(Exception):
     field = ""
     """The field of the body that is wrong."""
     wait: float | None = None
-    """Seconds until the next try. The answer is 429 then, whatever the status."""
+    """Seconds until the next try. The answer is 429 then, whatever the status, and says why if it has a field."""
 
     @property
     def words(self) -> str:

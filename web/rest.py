@@ -398,7 +398,9 @@ def to_api_exception(exc: Exception) -> Exception:
 
 def _refusal_exception(error: RefusalError) -> exceptions.APIException:
     if error.wait is not None:
-        return exceptions.Throttled(error.wait)
+        throttled = exceptions.Throttled(error.wait)
+        throttled.detail = error.body() if error.field else throttled.detail
+        return throttled
     if error.status == HTTPStatus.NOT_FOUND:
         return exceptions.NotFound()
     answer = OutageError() if error.status == HTTPStatus.SERVICE_UNAVAILABLE else exceptions.APIException()

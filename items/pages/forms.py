@@ -270,7 +270,7 @@ class ItemForm(forms.Form):
         try:
             with upload.open("rb") as file:
                 self.taken.append(media.upload(owner_id=owner.pk, file=file, description=said, key=key))
-        except media.MediaError as error:
+        except (media.MediaError, media.VideoBudgetError) as error:
             self.refuse_media(str(error))
         except (media.KeyConflictError, DecoderBusyError, StoreError):
             self.refuse_media(gettext("We couldn't upload this file. Try again in a moment."))

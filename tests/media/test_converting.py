@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import socket
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from PIL import Image
 from accounts.models import User
 from media import actions, converter
 from media.converter import ConvertedVideo, VideoLimits, convert, probe
-from media.decoder import DecoderError
+from media.decoder import DecoderError, JobProgram
 from tests.support.pictures import box, element, jpeg, upload
 from tests.support.videos import film
 
@@ -319,6 +320,28 @@ for knock in (lambda: open("/etc/passwd"), socket.socket, os.pipe):
 def test_a_child_opens_nothing_once_it_reads() -> None:
     said = subprocess.run([sys.executable, "-c", DOORS], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["Too many open files"] * 3
+
+
+class Liar(JobProgram):
+    """A program that hostile bytes have taken over."""
+
+    says = b""
+
+    def _send_socket(self, line: socket.socket) -> None:
+        with line:
+            line.sendall(self.says)
+
+
+LIES = [b"", b"{", b"[1]\n", b"{}\n", b'{"ext": 1}\n', b'{"percent": 101}\n', b'{"percent": "1"}\n']
+LIES += [b'{"percent": 1}\n' * 10_000, b"x" * 100_000, b'{"reason": ["full"]}\n', b'{"reason": "passwords"}\n']
+
+
+@pytest.mark.parametrize("says", LIES)
+def test_whatever_a_child_says_it_is_refused(says: bytes) -> None:
+    liar = Liar(converter.PROGRAM)
+    liar.says = says
+    with pytest.raises(DecoderError, match="broken"):
+        liar.run_job({"seconds": 0.2}, ConvertedVideo)
 
 
 @pytest.mark.django_db

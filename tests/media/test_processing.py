@@ -346,6 +346,9 @@ def test_a_member_has_so_many_videos_and_seconds(client: APIClient, ann: User, s
         VideoConversion.objects.create(**facts)
     answer = send(client)
     assert (answer.status_code, answer["Retry-After"]) == (429, "60")
+    assert answer.json() == {"file": ["Wait until your other videos are converted."]}
+    form = {"text": "x", "visibility": "public", "file_1": upload(mp4(), "a.mp4", "video/mp4")}
+    assert b"Wait until your other videos" in logged_in(ann).post("/items/new", form).content
     VideoConversion.objects.update(finished_at=timezone.now(), seconds=1.0)
     assert send(client).status_code == 202
     settings.MEDIA_VIDEO_DAY_SECONDS = float(actions.VIDEOS_WAITING)

@@ -1,6 +1,6 @@
 import io
 import json
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -130,8 +130,12 @@ def test_captions_are_looked_at(desk: Client, sender: User, spam: WordRule, monk
     captioned(sender, medium, "all about spam")
     assert status(item) == Status.IN_REVIEW
 
-    def fail(name: str) -> None:
-        raise StoreError(name)
+    opened = store().open
+
+    def fail(name: str) -> IO[bytes]:
+        if name.endswith(".vtt"):
+            raise StoreError(name)
+        return opened(name)
 
     monkeypatch.setattr(store(), "open", fail)
     unread = filmed(sender, "all about knives")

@@ -53,7 +53,7 @@ function changed(form) {
 
 function prepare(entry) {
   entry.draggable = true;
-  entry.querySelector(".medium-focus").disabled = entry.dataset.kind === "video"; // it is never cut
+  entry.querySelector(".medium-focus").disabled = entry.dataset.kind === "video" && !entry.dataset.preview;
   mark(entry);
 }
 
@@ -232,6 +232,7 @@ function answered(form, entry, request) {
 function showKept(entry, medium) {
   entry.dataset.preview = medium.preview_url === medium.url ? "" : medium.preview_url;
   if (medium.type === "video") showPreview(entry);
+  prepare(entry);
 }
 
 // --- A video is converted after its upload. Its form can be sent meanwhile

@@ -95,6 +95,7 @@
 
   // --- Videos: one plays at a time. If the member wants that, they play without sound while they are in view
   document.addEventListener("play", ({ target }) => {
+    if (target.paused) return; // another began meanwhile
     for (const other of document.querySelectorAll("video")) if (other !== target) other.pause();
   }, { capture: true });
   const quiet = matchMedia("(prefers-reduced-motion: reduce)");
