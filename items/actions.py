@@ -34,7 +34,6 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content
-from items.threads.chains import renew_continuation
 from items.threads.replying import check_reply, of_reply_error, repliers_of
 from items.versions import Version
 from media import attaching
@@ -169,7 +168,6 @@ def publish(
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
         stage(item, 1)
-        renew_continuation(item)
         link_cards.request_card(item)
         item_published.send(sender=Item, item=item, again=False)
     return item
@@ -224,6 +222,8 @@ def publish_thread(
         if key:
             idempotency.store_key(key, item, fingerprint)
         published.append(item)
+    continued = [item.pk for item in published[:-1]]
+    Item.objects.filter(pk__in=continued).update(is_continued=True)
     return published
 
 
@@ -304,7 +304,6 @@ def publish_past(
     if pictures:
         attaching.assign_to_item(pictures, item_id=item.pk)
     stage(item, 1)
-    renew_continuation(item)
     item_imported.send(sender=Item, item=item)
     return item
 
@@ -545,7 +544,6 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     item.visibility = visibility
     reasons = _hold_reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
-    renew_continuation(item)
     if is_wider:  # the old versions were for fewer people
         versions.hide_versions(item.pk)
     if reasons:
@@ -664,7 +662,6 @@ def _withdraw(item: Item, status: Status) -> bool:
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
-        renew_continuation(item)
         pins.unpin(item_id=item.pk)
         item_withdrawn.send(sender=Item, item=item)
     return True
@@ -678,7 +675,6 @@ def _publish_again(item: Item) -> bool:
     attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
-    renew_continuation(item)
     link_cards.request_card(item)
     item_published.send(sender=Item, item=item, again=True)
     return True

@@ -125,7 +125,7 @@ class ItemBody(msgspec.Struct):
     link_card: LinkCardBody | None = None
     """The page that its first link leads to; null where there is none, or it was not read yet."""
     continued: bool | UnsetType = UNSET
-    """True if its sender goes on in a reply to it, for no fewer people. Else unset."""
+    """True if it was published in a thread and is not its last item. Else unset."""
     status: str | UnsetType = UNSET
     """The item's status. Unset for all but its sender."""
     review: str | UnsetType = UNSET

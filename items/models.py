@@ -186,7 +186,7 @@ class Item(models.Model):
         models.BigIntegerField(), null=True, editable=False, help_text="Who is mentioned, if only they may reply."
     )
     is_continued = models.BooleanField(
-        null=True, editable=False, help_text="True if a reply of its sender goes on with it; else null."
+        null=True, editable=False, help_text="True if it was published with a reply that goes on; else null."
     )
     # As of a quote.
     link_card = models.ForeignKey(

@@ -218,7 +218,7 @@ class Card:
     is_quotable: bool
     """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
     is_continued: bool
-    """Whether its sender goes on in a reply to it."""
+    """Whether it was published with a reply that goes on."""
     liked: bool
     reposted: bool
     bookmarked: bool
@@ -340,15 +340,18 @@ class Cards:
             **facts,
         )
 
-    def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[ThreadCard]:
-        """The replies to an item. Filtered ones are folded if visible ones follow."""
+    def thread(self, asked: ItemBody, branches: Iterable[Branch], chain: Iterable[ItemBody] = ()) -> list[ThreadCard]:
+        """The replies to an item and its chain. Filtered ones are folded if visible ones follow."""
         entries = []
+        further = {item.id for item in chain}
         for branch in branches:
             answers = [answer for answer in branch.answers if not answer.item.is_hidden]
             if branch.item.is_hidden and not answers:
                 continue
             card = self.one(branch.item)
-            if branch.item.reply_to != asked.shown.id:
+            if branch.item.reply_to in further:
+                card = replace(card, answered=SafeString(escape(_("In reply to a post"))))
+            elif branch.item.reply_to != asked.shown.id:
                 words = SafeString(escape(_("You can't see the post this replies to.")))
                 card = replace(card, answered=words, answers="")
             entries.append(ThreadCard(card, False, []))

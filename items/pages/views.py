@@ -128,7 +128,10 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     page = thread_page(item, request.user, last_id=last_id, chain=chain)
     shown = page.items
     if wants_part(request):
-        context: dict[str, Any] = {"page": page, "thread": Cards(request.user, shown).thread(item, page.branches)}
+        context: dict[str, Any] = {
+            "page": page,
+            "thread": Cards(request.user, shown).thread(item, page.branches, chain),
+        }
         return OpenPage(show(request, "items/_more_replies.html", context))
     higher = ancestors(item, request.user)
     cards = Cards(request.user, [*higher, item, *chain, *shown])
@@ -138,7 +141,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         "item": item,
         "card": cards.one(item, is_whole=True),
         "chain": cards.of(chain, keeps_hidden=True) if last_id is None else [],
-        "thread": cards.thread(item, page.branches),
+        "thread": cards.thread(item, page.branches, chain),
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
         "people": None,

@@ -14,14 +14,10 @@ from items.visibility import may_reply
 from storage.connections import fetch
 from web.refusals import RefusalError
 
-# The lock makes a change of the choice wait for the reply. The next reply reads the new choice. A reply to one's own
-# root writes there, too (chains.RENEW): two that share a lock would wait for each other.
-MAY_REPLY, MAY_REPLY_AND_WRITE = (
-    f"""
-    SELECT {may_reply("root")}, root.repliable_by FROM items_item root WHERE root.id = %(root)s FOR {lock} OF root
-    """
-    for lock in ("SHARE", "NO KEY UPDATE")
-)
+# The lock makes a change of the choice wait for the reply. The next reply reads the new choice.
+MAY_REPLY = f"""
+    SELECT {may_reply("root")}, root.repliable_by FROM items_item root WHERE root.id = %(root)s FOR SHARE OF root
+"""
 NAMED = "SELECT u.id FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[]) ORDER BY u.id"
 
 
@@ -38,9 +34,7 @@ def check_reply(answered: Item, user: User, repliable_by: str | None = None) -> 
     wants others to reply than the root. Locks the root. Returns its id.
     """
     root_id = answered.root_id or answered.pk
-    is_own_root = answered.pk == root_id and answered.sender_id == user.pk
-    query = MAY_REPLY_AND_WRITE if is_own_root else MAY_REPLY
-    ((may, chosen),) = fetch(query, {"root": root_id, "reader": user.pk})
+    ((may, chosen),) = fetch(MAY_REPLY, {"root": root_id, "reader": user.pk})
     if not may:
         raise NotRepliableError(not_repliable_text())
     if repliable_by and repliable_by != chosen:

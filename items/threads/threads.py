@@ -54,7 +54,7 @@ def _replies_sql(item: str) -> str:
 
 
 IS_ANSWER = f"""
-    (reply.reply_to_id = %(item)s OR NOT EXISTS (
+    (reply.reply_to_id = %(item)s OR reply.reply_to_id = ANY(%(chain)s::bigint[]) OR NOT EXISTS (
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
         WHERE i.id = reply.reply_to_id AND {post_visible("i", "s")} OFFSET 0))
 """
@@ -176,7 +176,7 @@ class _ThreadRow(NamedTuple):
 def thread_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, chain: Iterable[ItemBody] = ()
 ) -> Thread:
-    """The replies after `last_id`, near ones first, without those of a `chain` (chains.py)."""
+    """The replies after `last_id`, near ones first: also those to items of the `chain` below, not these themselves."""
     params: dict[str, Any] = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     params["chain"] = id_array(int(one.id) for one in chain)
     statement = ANSWERED if item.shown.reply_to else THREAD

@@ -12,8 +12,7 @@ from items.profiles.profile import find_item
 from items.threads.chains import chain_below
 from items.threads.threads import thread_page
 from relations.actions import block, follow
-from tests.support.at_once import at_once
-from tests.support.factories import UserFactory, say
+from tests.support.factories import say
 from timeline.home import home_page
 from timeline.oracle import home_ids
 
@@ -133,12 +132,12 @@ def test_a_page_shows_the_chain_and_the_replies_of_others(client: Client, ann: U
     for reader in (ann, bob, AnonymousUser()):
         assert chain(root, reader) == [item.pk for item in rest]
         assert chain(rest[3], reader) == [item.pk for item in rest[4:]]
-    assert others(root, bob) == {reply.pk}
+    assert others(root, bob) == {reply.pk, below.pk}
     assert others(rest[3], bob) == {below.pk}
     page = client.get(f"/items/{root.pk}").content.decode()
-    places = [page.index(f'id="item-{item.pk}"') for item in (root, *rest, reply)]
+    places = [page.index(f'id="item-{item.pk}"') for item in (root, *rest, reply, below)]
     assert places == sorted(places)
-    assert page.count("<article") == 26
+    assert page.count("<article") == 27
     assert "Show thread" not in page
     assert "Show thread" in client.get("/@ann").content.decode()
     assert "Show thread" not in client.get("/@bob/replies").content.decode()
@@ -157,34 +156,19 @@ def test_what_is_deleted_or_hidden_is_passed(ann: User, bob: User) -> None:
     assert find_item(root.pk, bob) is None
 
 
-def test_a_narrower_continuation_is_told_to_nobody(ann: User, bob: User) -> None:
-    root = say(ann)
-    note = say(ann, reply_to=root, visibility=Visibility.SELF)
-    body = find_item(root.pk, bob)
-    assert body is not None
-    assert body.continued is not True
-    change_visibility(item=note, visibility=Visibility.PUBLIC)
-    assert chain(root, bob) == [note.pk]
-    change_visibility(item=note, visibility=Visibility.FOLLOWERS)
-    assert chain(root, bob) == []
+def test_only_what_is_published_at_once_is_a_chain(ann: User, bob: User) -> None:
+    root, last = publish_thread(sender=ann, posts=posts("a", "b"))
+    later = say(ann, "c", reply_to=last)
+    assert (chain(root, bob), chain(last, bob)) == ([last.pk], [])
+    assert others(last, bob) == {later.pk}
+    alone = say(ann)
+    own = say(ann, "more", reply_to=alone)
+    assert (chain(alone, bob), others(alone, bob)) == ([], {own.pk})
+
+
+def test_a_narrowed_post_leaves_the_chain(ann: User, bob: User) -> None:
+    root, middle, last = publish_thread(sender=ann, posts=posts(*"abc"))
+    change_visibility(item=middle, visibility=Visibility.FOLLOWERS)
+    assert (chain(root, bob), others(root, bob)) == ([last.pk], set())
     follow(follower=bob, followee=ann)
-    assert chain(root, bob) == []
-
-
-def test_an_answer_to_someone_else_is_no_chain(ann: User, bob: User) -> None:
-    root = say(ann)
-    answer = say(bob, reply_to=root)
-    say(ann, reply_to=answer)
-    assert chain(root, bob) == []
-    own = say(ann, "more", reply_to=root)
-    assert chain(root, UserFactory()) == [own.pk]
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_replies_to_oneself_at_once_do_not_wait_for_each_other_for_ever(ann: User, bob: User) -> None:
-    root = say(ann)
-    made = at_once(*[lambda who=who: say(who, reply_to=root) for who in (ann, bob, ann, bob, ann)])
-    assert all(isinstance(one, Item) for one in made), made
-    root.refresh_from_db()
-    assert root.is_continued
+    assert chain(root, bob) == [middle.pk, last.pk]
