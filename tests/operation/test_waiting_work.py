@@ -15,6 +15,7 @@ from accounts.models import Deletion, Recount, ResetRequest
 from community.archives.models import ArchiveImport
 from items.models import CardState, LinkCard, Poll, ScheduledPost
 from live.models import LiveSession, ReplayDelivery
+from notifications.models import Ringing
 from operation import gauges
 from operation.doctor import work
 from operation.doctor.findings import OK, WARNING, Finding
@@ -121,6 +122,7 @@ LATE_ROWS: dict[str, Callable[[datetime], Any]] = {
     "link previews": lambda at: LinkCard.objects.create(url="https://a.example", state=CardState.WAITING, asked_at=at),
     "scheduled posts": lambda at: ScheduledPost.objects.create(sender=UserFactory(), post={}, publish_at=at, key="x"),
     "reminders of live sessions": _live,
+    "bells": lambda at: Ringing.objects.create(item=ItemFactory(), created_at=at),
 }
 
 

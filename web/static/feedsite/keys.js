@@ -41,8 +41,8 @@
 
   function write() {
     const area = visible(".composer:not(.answer) textarea");
-    if (area) area.focus();
-    else document.querySelector(".write").click();
+    if (area && area.getBoundingClientRect().bottom > HEAD) area.focus();
+    else document.querySelector(".write").click(); // over the page
   }
 
   async function list() {

@@ -3,6 +3,7 @@
 
 (() => {
   const dialog = document.getElementById("over-page");
+  if (!dialog) return; // an error page
   const place = document.getElementById("over-form");
   const home = toast.parentElement; // what is said stands in front of the dialog
   let address = ""; // of the composer in it
