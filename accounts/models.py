@@ -34,6 +34,7 @@ RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
 )
 
+USERNAME_LENGTH = 30
 username_pattern = RegexValidator(
     r"^[A-Za-z0-9_-]{1,30}\Z", _("1 to 30 letters (a to z), digits, hyphens or underscores."), code="invalid"
 )
@@ -160,7 +161,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
 
     username = models.CharField(
         _("username"),
-        max_length=30,
+        max_length=USERNAME_LENGTH,
         unique=True,
         validators=[username_pattern, not_reserved],
         error_messages={"unique": _("This username is taken.")},

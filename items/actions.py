@@ -1,7 +1,7 @@
 """The verbs that change items. A bool result says whether anything changed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -112,16 +112,18 @@ def publish(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
     quotable_by: str | None = None,
+    addressed: Sequence[str] = (),
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item. When this returns, it is in every follower's home.
 
-    A reply to a private mention goes to the same people, whatever `visibility` says. Raises ContentError,
+    A reply to a private mention goes to the same people, whatever `visibility` says. One that is `addressed` to
+    usernames is a private mention for them, whomever its text names. Raises ContentError,
     NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
-    if reply_to and reply_to.is_private:
+    if addressed or (reply_to and reply_to.is_private):
         visibility = Visibility.MENTIONED
     fields: dict[str, Any] = {
         "type": type,
@@ -133,7 +135,7 @@ def publish(
     }
     chosen = {"quote_of_id": quote_of and quote_of.pk, "quotable_by": quotable_by}
     fields |= {name: value for name, value in chosen.items() if value}
-    fingerprint = idempotency.fingerprint_of(fields)
+    fingerprint = idempotency.fingerprint_of(fields | ({"addressed": [*addressed]} if addressed else {}))
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
     if quote_of:
@@ -141,7 +143,7 @@ def publish(
     fields.setdefault("quotable_by", sender.quotable_by)
     fields["content"] = polls.with_end_time(type, content)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
-    people = recipients.recipients_of(item, reply_to) if item.is_private else []
+    people = recipients.recipients_of(item, reply_to, addressed) if item.is_private else []
     pictures = attachments.claim_media(item)
     reasons = _hold_reasons(item)
     if reasons:

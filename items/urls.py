@@ -22,6 +22,7 @@ api_patterns = [
     path("me/conversations", conversations.ConversationsView.as_view()),
     path("me/conversations/requests", conversations.RequestsView.as_view()),
     path("me/conversations/<id:conversation_id>", conversations.ConversationView.as_view()),
+    path("me/conversations/<id:conversation_id>/items", conversations.ConversationItemsView.as_view()),
     path("me/conversations/<id:conversation_id>/accept", conversations.ConversationAcceptView.as_view()),
     path("me/conversations/<id:conversation_id>/read", conversations.ConversationReadView.as_view()),
     path("me/scheduled", scheduled.ScheduledPostsView.as_view()),

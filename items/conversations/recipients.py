@@ -1,6 +1,6 @@
 """The people of private mentions: who is in a conversation.
 
-These are its first sender and those mentioned then. Nobody joins later.
+These are its first sender, and those mentioned then or addressed by name. Nobody joins later.
 
 A mute keeps a message from listing the conversation. A stranger's first message goes to the recipient's requests. A
 message by somebody else or the recipient takes it out of them, and so does accepting it. A recipient who takes no
@@ -22,6 +22,8 @@ from web import rates
 
 MOST = 20
 """Most people in one private mention."""
+ADDRESSED_MOST = 8
+"""Most people to whom a message is addressed."""
 SENDER = "%(sender)s"
 
 
@@ -93,11 +95,12 @@ class _Addressed(NamedTuple):
     is_stranger: bool
 
 
-def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
-    """The users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
+def recipients_of(item: Item, answered: Item | None, addressed: Sequence[str] = ()) -> Sequence[int]:
+    """The users whom a new private mention mentions, or only those `addressed`. For a reply it sets `conversation` and
+    returns none.
 
-    Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, or a recipient takes no
-    requests.
+    Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, somebody addressed cannot
+    be written to, or a recipient takes no requests.
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
@@ -107,11 +110,13 @@ def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
         if others and all(refuses for _name, refuses in others):
             raise _requests_refused_error(others[0][0])
         return []
-    names = [name.lower() for name in mentions(item.text)]
+    names = [name.lower() for name in addressed or mentions(item.text)]
     if len(names) > MOST:
         words = ngettext("You can mention at most %(count)d person.", "You can mention at most %(count)d people.", MOST)
         raise ContentError(words % {"count": MOST})
     found = fetch(ADDRESSED, {"names": names, "sender": item.sender_id}, into=_Addressed._make) if names else []
+    if addressed:
+        _check_all_found(addressed, found)
     if not found:
         raise ContentError(_("Mention someone by @name. Only the people you mention can see it."), field="visibility")
     strangers = [one for one in found if one.is_stranger]
@@ -121,6 +126,13 @@ def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
     if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
         raise StrangersError(wait)
     return [one.id for one in found]
+
+
+def _check_all_found(addressed: Sequence[str], found: Sequence[_Addressed]) -> None:
+    known = {one.username.lower() for one in found}
+    for name in addressed:
+        if name.lower() not in known:  # a block looks like an unknown name
+            raise ContentError(_("You can't message @%(name)s. Check the name.") % {"name": name}, field="usernames")
 
 
 def _requests_refused_error(username: str) -> ContentError:

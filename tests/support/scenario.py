@@ -219,6 +219,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "items/{quoted}/quotes/{quote}", None),
     ("post", "items", {"content": {"text": "@star @reader @user1 @user2"}, "visibility": "mentioned"}),
     ("post", "items", {"content": {"text": "an answer"}, "reply_to": "{talk}"}),
+    ("post", "me/conversations", {"usernames": ["reader", "user1", "user2"], "content": {"text": "hello"}}),
     ("post", "me/conversations/{talk}/read", None),
     ("post", "me/conversations/{talk}/accept", None),
     ("delete", "me/conversations/{talk}", None),
