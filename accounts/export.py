@@ -67,6 +67,7 @@ class AccountRow(msgspec.Struct):
     is_indexable: bool
     quotable_by: str
     takes_requests: bool
+    enter_sends: bool
     post_visibility: str
     post_sensitive: bool
     post_language: str
@@ -189,6 +190,7 @@ def _account(user: User) -> ExportFile:
         user.is_indexable,
         user.quotable_by,
         user.takes_requests,
+        user.enter_sends,
         user.post_visibility,
         user.post_sensitive,
         user.post_language,

@@ -228,6 +228,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     takes_requests = models.BooleanField(
         default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."
     )
+    enter_sends = models.BooleanField(
+        default=True, db_default=True, help_text="Whether Enter sends a message, where there is a keyboard."
+    )
     is_locked = models.BooleanField(
         _("approves followers"), default=False, db_default=False, help_text=_("They approve each new follower.")
     )

@@ -80,6 +80,7 @@ urlpatterns = [
     path("items/<number:item_id>/remove-bookmark", views.remove_bookmark, name="remove-bookmark"),
     path("conversations", conversation_views.conversations, name="conversations"),
     path("conversations/requests", conversation_views.requests, name="conversation-requests"),
+    path("conversations/new", conversation_views.begin, name="conversation-new"),
     path("conversations/<number:conversation_id>", conversation_views.conversation, name="conversation"),
     path(
         "conversations/<number:conversation_id>/accept", conversation_views.accept_request, name="conversation-accept"

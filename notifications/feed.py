@@ -250,6 +250,9 @@ class Waiting(NamedTuple):
     follow_requests: int
 
 
+NOTHING = Waiting(Unread(0, False), 0)
+
+
 class Entry(msgspec.Struct):
     """One event, once for all users who took part.
 
@@ -343,7 +346,7 @@ def waiting(reader: User) -> Waiting:
     params = {"reader": reader.pk, "still": STILL}
     (parts,) = fetch(ANYTHING, params | {"is_locked": reader.is_locked})
     if not any(parts):
-        return Waiting(Unread(0, False), 0)
+        return NOTHING
     ((*counts, follow_requests),) = fetch(_counts(tuple(parts)), params)
     return Waiting(_capped(*counts), follow_requests)
 

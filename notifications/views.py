@@ -8,7 +8,7 @@ from django_htmx.http import trigger_client_event
 from accounts.access import member_form, member_page
 from accounts.models import User
 from notifications import actions
-from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
+from notifications.feed import NotificationPage, new_count, notifications_page
 from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
@@ -50,8 +50,8 @@ def _page_response(request: PageRequest, reader: User, page: NotificationPage, t
 
 @member_page
 def badge(request: PageRequest, reader: User) -> HttpResponse:
-    """The unread count, for navigation."""
-    return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
+    """What waits, for navigation."""
+    return show(request, "notifications/_badges.html")
 
 
 @member_page

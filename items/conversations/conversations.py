@@ -110,12 +110,12 @@ ACCEPT = """
     )
     SELECT 1 FROM accepted
 """
-# OFFSET 0 forces a probe instead of a scan of all requests that the reader has.
-IS_REQUEST = """
-    SELECT p.conversation_id FROM items_item i CROSS JOIN LATERAL (
+# OFFSET 0 forces a probe instead of a scan of all that the reader has.
+PLACE = """
+    SELECT p.conversation_id, p.is_request AND p.last IS NOT NULL FROM items_item i CROSS JOIN LATERAL (
         SELECT * FROM items_participant
         WHERE conversation_id = coalesce(i.conversation_id, i.id) AND user_id = %(reader)s OFFSET 0
-    ) p WHERE i.id = %(item)s AND p.is_request AND p.last IS NOT NULL
+    ) p WHERE i.id = %(item)s
 """
 # The first message has no conversation of its own.
 COUNTS = f"""
@@ -253,10 +253,16 @@ def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
 
+def place_of(item_id: int, reader: User) -> tuple[int | None, bool]:
+    """The reader's conversation that an item is in, and whether it is listed as a request."""
+    found: list[tuple[int, bool]] = fetch(PLACE, {"item": item_id, "reader": reader.pk})
+    return found[0] if found else (None, False)
+
+
 def request_of(item_id: int, reader: User) -> int | None:
     """The conversation of an item, if it is a request."""
-    found = fetch(IS_REQUEST, {"item": item_id, "reader": reader.pk})
-    return found[0][0] if found else None
+    conversation_id, is_request = place_of(item_id, reader)
+    return conversation_id if is_request else None
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:

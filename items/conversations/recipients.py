@@ -80,6 +80,9 @@ CORRESPOND = """
 """
 
 
+IS_KNOWN = f"SELECT NOT {_is_stranger(SENDER, '%(recipient)s')}"
+
+
 class StrangersError(ContentError):
     """The sender has written to too many strangers. `wait`: seconds."""
 
@@ -114,7 +117,7 @@ def recipients_of(item: Item, answered: Item | None, addressed: Sequence[str] = 
     if len(names) > MOST:
         words = ngettext("You can mention at most %(count)d person.", "You can mention at most %(count)d people.", MOST)
         raise ContentError(words % {"count": MOST})
-    found = fetch(ADDRESSED, {"names": names, "sender": item.sender_id}, into=_Addressed._make) if names else []
+    found = _find(names, item.sender_id)
     if addressed:
         _check_all_found(addressed, found)
     if not found:
@@ -128,6 +131,17 @@ def recipients_of(item: Item, answered: Item | None, addressed: Sequence[str] = 
     return [one.id for one in found]
 
 
+def _find(names: Sequence[str], sender_id: int) -> list[_Addressed]:
+    return fetch(ADDRESSED, {"names": [*names], "sender": sender_id}, into=_Addressed._make) if names else []
+
+
+def addressees(names: Sequence[str], *, sender: User) -> list[int]:
+    """The ids of people by name, in any case. None if one of them cannot be written to."""
+    lowered = {name.lower() for name in names}
+    found = _find([*lowered], sender.pk)
+    return [one.id for one in found] if len(found) == len(lowered) else []
+
+
 def _check_all_found(addressed: Sequence[str], found: Sequence[_Addressed]) -> None:
     known = {one.username.lower() for one in found}
     for name in addressed:
@@ -138,6 +152,12 @@ def _check_all_found(addressed: Sequence[str], found: Sequence[_Addressed]) -> N
 def _requests_refused_error(username: str) -> ContentError:
     words = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
     return ContentError(words % {"name": username})
+
+
+def may_message(sender: User, recipient: User) -> bool:
+    """Whether somebody takes the sender's messages, at least as a request. Ignores blocks."""
+    params = {"sender": sender.pk, "recipient": recipient.pk}
+    return recipient.takes_requests or bool(fetch(IS_KNOWN, params)[0][0])
 
 
 def write_participants(item: Item, people: Sequence[int]) -> None:

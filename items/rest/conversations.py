@@ -37,7 +37,7 @@ from web.rest import (
 
 
 class NewConversation(StrictSerializer):
-    """A first message to some people. `content` and its `type` are as of `POST /items`. Names in its text add nobody."""
+    """A first message to some people. `content` and `type` are as of `POST /items`. Names in the text add nobody."""
 
     usernames = serializers.ListField(
         child=TextField(max_length=USERNAME_LENGTH), min_length=1, max_length=ADDRESSED_MOST

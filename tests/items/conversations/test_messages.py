@@ -1,5 +1,6 @@
 """Messages as a place: who is in a conversation, what waits, and its pages."""
 
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from relations import actions as relations
 from relations.models import Follow
 from tests.support.api import API, client_of
 from tests.support.factories import UserFactory, say
+from tests.support.pages import PART, composed, logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -180,3 +182,157 @@ def test_follow_requests_are_counted_for_who_approves_them(people: dict[str, Use
     assert waiting(ivy).follow_requests == 1
     relations.block(blocker=people["jon"], blocked=ivy)
     assert waiting(ivy).follow_requests == 0
+
+
+# --- Pages -----------------------------------------------------------------------------------------------
+def ids_in(page: str) -> list[int]:
+    return [int(number) for number in re.findall(r'id="item-(\d+)"', page)]
+
+
+def test_a_conversation_by_pages(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], logged_in(people["bob"])
+    first = write(ann, "bob", "cid", text="<b>first</b>")
+    sent = [first.pk, *(say(ann, f"message {number}", reply_to=first).pk for number in range(23))]
+    mark_read(reader=people["bob"], item_id=first.pk)
+    sent.append(say(people["cid"], "from cid", reply_to=first).pk)
+    page = bob.get(f"/conversations/{first.pk}").content.decode()
+    assert ids_in(page) == sent[-20:]
+    assert page.index('id="new"') > page.index(f'id="item-{sent[-1]}"')
+    assert "3 people" in page
+    assert counted(people["bob"]) == (0, 0, 0)
+    assert 'id="new"' not in bob.get(f"/conversations/{first.pk}").content.decode()
+    older = re.search(r'rel="prev" href="([^"]+)"', page)
+    assert older
+    address = older[1].replace("&amp;", "&")
+    assert ids_in(bob.get(address).content.decode()) == sent[:5]
+    part = bob.get(address, **PART).content.decode()
+    assert ids_in(part) == sent[:5]
+    assert "&lt;b&gt;first" in part
+    assert 'rel="prev"' not in part
+    after = bob.get(f"/conversations/{first.pk}?after={sent[-3]}", **PART).content.decode()
+    assert ids_in(after) == sent[-2:]
+    for wrong in ("after=x", "last_id=0", "since=1.5"):
+        assert bob.get(f"/conversations/{first.pk}?{wrong}").status_code == 400
+    assert logged_in(people["dan"]).get(f"/conversations/{first.pk}").status_code == 404
+
+
+def test_where_one_left_off_is_marked_on_an_older_page(people: dict[str, User]) -> None:
+    first = write(people["ann"], "bob")
+    mark_read(reader=people["bob"], item_id=first.pk)
+    sent = [say(people["ann"], f"message {number}", reply_to=first).pk for number in range(22)]
+    bob = logged_in(people["bob"])
+    page = bob.get(f"/conversations/{first.pk}").content.decode()
+    assert 'id="new"' not in page
+    older = re.search(r'rel="prev" href="([^"]+)"', page)
+    assert older
+    part = bob.get(older[1].replace("&amp;", "&"), **PART).content.decode()
+    assert ids_in(part) == [first.pk, *sent[:2]]
+    assert part.index(f'id="item-{sent[0]}"') < part.index('id="new"') < part.index(f'id="item-{sent[1]}"')
+
+
+def test_a_conversation_costs_the_same_however_long(people: dict[str, User]) -> None:
+    first, bob = write(people["ann"], "bob"), logged_in(people["bob"])
+    bob.get(f"/conversations/{first.pk}")
+    costs = []
+    for _ in range(2):
+        say(people["ann"], "@cid and @dan", reply_to=first)
+        with statements() as seen:
+            assert bob.get(f"/conversations/{first.pk}").status_code == 200
+        costs.append(len(seen))
+        for number in range(30):
+            say(people["bob" if number % 2 else "ann"], f"@cid {number}", reply_to=first)
+    assert costs[0] == costs[1]
+
+
+def test_one_answers_in_the_conversation(people: dict[str, User]) -> None:
+    first, bob = write(people["ann"], "bob"), logged_in(people["bob"])
+    form = composed("a line", visibility="mentioned", reply_to=first.pk, message="1")
+    answer = bob.post("/items/new", form, HTTP_HX_TARGET="message", **PART)
+    sent = Item.objects.get(reply_to=first)
+    assert 'hx-swap-oob="beforeend:#messages"' in answer.content.decode()
+    assert ids_in(answer.content.decode()) == [sent.pk]
+    assert "messaged" in answer["HX-Trigger-After-Settle"]
+    back = bob.post("/items/new", form | {"key": "0" * 32, "next": f"/conversations/{first.pk}"})
+    assert back["Location"] == f"/conversations/{first.pk}"
+    empty = bob.post("/items/new", form | {"text": ""}, HTTP_HX_TARGET="message", **PART)
+    assert (empty.status_code, 'id="message"' in empty.content.decode()) == (422, True)
+    poll = form | {"key": "1" * 32, "text": "which?", "option_1": "tea", "option_2": "coffee", "poll_lasts": "3600"}
+    bob.post("/items/new", poll, HTTP_HX_TARGET="message", **PART)
+    page = logged_in(people["ann"]).get(f"/conversations/{first.pk}").content.decode()
+    assert "coffee" in page
+    assert len(ids_in(page)) == 4
+
+
+def test_a_new_message(people: dict[str, User]) -> None:
+    ann, client = people["ann"], logged_in(people["ann"])
+    form = composed("hello", visibility="mentioned", message="1")
+    User.objects.filter(username="dan").update(takes_requests=False)
+    Follow.objects.filter(follower=people["dan"]).delete()
+    relations.block(blocker=people["cid"], blocked=ann)
+    for to, words in (
+        ("", "Choose who gets it."),
+        ("@", "Choose 1 to 8"),
+        (" ".join(NAMES[1:]), "Choose 1 to 8"),
+        ("b\u00f6b", "a username"),
+        ("@bob @cid", "message @cid"),
+        ("dan", "@dan only accepts"),
+    ):
+        refused = client.post("/conversations/new", form | {"people": to})
+        assert (refused.status_code, words in refused.content.decode()) == (422, True), to
+    assert not Item.objects.exists()
+    sent = client.post("/conversations/new", form | {"people": "@bob, Eve"})
+    first = Item.objects.get()
+    assert (sent["Location"], readers(first)) == (f"/conversations/{first.pk}", {"ann", "bob", "eve"})
+    again = client.post("/conversations/new", composed("more", visibility="mentioned", message="1", people="eve @bob"))
+    assert again["Location"] == f"/conversations/{first.pk}"
+    assert Item.objects.filter(conversation=first).count() == 1
+    alone = client.post("/conversations/new", composed("hi", visibility="mentioned", message="1", people="bob"), **PART)
+    begun = Item.objects.get(conversation=None, content__text="hi")
+    assert alone["HX-Redirect"] == f"/conversations/{begun.pk}"
+    assert client.get("/conversations/new?to=BOB")["Location"] == f"/conversations/{begun.pk}"
+    assert 'value="@fay"' in client.get("/conversations/new?to=fay").content.decode()
+    assert "@dan only accepts messages" in client.get("/conversations/new?to=dan").content.decode()
+    for hidden in ("cid", "nobody"):
+        assert client.get(f"/conversations/new?to={hidden}").status_code == 404
+
+
+def test_a_profile_offers_a_message(people: dict[str, User]) -> None:
+    client = logged_in(people["ann"])
+    assert "/conversations/new?to=bob" in client.get("/@bob").content.decode()
+    assert "/conversations/new" not in client.get("/@ann").content.decode().replace('/conversations/new"', "")
+    User.objects.filter(username="bob").update(takes_requests=False)
+    assert "/conversations/new?to=bob" in client.get("/@bob").content.decode()  # they follow each other
+    Follow.objects.filter(follower=people["bob"]).delete()
+    page = client.get("/@bob").content.decode()
+    assert "/conversations/new?to=bob" not in page
+    assert "@bob only accepts messages" in page
+
+
+def test_what_waits_is_counted_in_the_navigation(people: dict[str, User]) -> None:
+    bob = logged_in(people["bob"])
+    User.objects.filter(username="bob").update(is_locked=True)
+    write(people["ann"], "bob")
+    write(people["cid"], "bob")
+    relations.follow(follower=people["ann"], followee=people["bob"])
+    Follow.objects.filter(follower=people["jon"], followee=people["bob"]).delete()
+    relations.follow(follower=people["jon"], followee=User.objects.get(username="bob"))
+    for path in ("/", "/notifications/unread"):
+        page = bob.get(path).content.decode()
+        for words in ("unread notification", "1 unread conversation", "1 message request", "1 follow request"):
+            assert words in page, (path, words)
+
+
+def test_read_in_its_conversation_it_is_read_in_notifications(people: dict[str, User]) -> None:
+    first = write(people["ann"], "bob")
+    assert [one.unread for one in notifications_page(people["bob"]).items] == [True]
+    logged_in(people["bob"]).get(f"/conversations/{first.pk}")
+    assert [one.unread for one in notifications_page(people["bob"]).items] == [False]
+    say(people["ann"], "more", reply_to=first)
+    assert [one.unread for one in notifications_page(people["bob"]).items] == [True, False]
+
+
+def test_enter_sends_unless_its_member_says_no(people: dict[str, User]) -> None:
+    first, bob = write(people["ann"], "bob"), logged_in(people["bob"])
+    assert " data-enter" in bob.get(f"/conversations/{first.pk}").content.decode()
+    bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": ""})
+    assert " data-enter" not in bob.get(f"/conversations/{first.pk}").content.decode()
