@@ -25,6 +25,7 @@ MEMBERS = (
     "draft_list",
     "menus",
     "slots",
+    "messages",
     "live",
     "complete",
     "emoji",

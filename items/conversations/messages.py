@@ -38,8 +38,14 @@ def messages_page(
 
     Only for a reader in the conversation (`conversation_of`).
     """
-    asked = {"context": Context.THREAD, "conversation": conversation_id}
-    return MESSAGES.page(reader, last_id=last_id, min_id=min_id, limit=limit, **asked)
+    return MESSAGES.page(
+        reader,
+        last_id=last_id,
+        min_id=min_id,
+        limit=limit,
+        context=Context.THREAD,
+        conversation=conversation_id,
+    )
 
 
 def conversation_with(reader: User, people: Collection[int]) -> int | None:
