@@ -226,7 +226,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         return _answer_in_place(request, new, reader, spot)
     if new.status == Status.IN_REVIEW:
         _explain_held(request, new, reader)
-    else:
+    elif not form.is_message:
         messages.success(request, _("Published."))
     return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
