@@ -12,8 +12,7 @@ from notifications.feed import NotificationPage, new_count, notifications_page
 from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
-from relations.people import WAITING_CAP, waiting_requests
-from web.pages import INVALID, PageRequest, is_prefetch, show, wants_part
+from web.pages import INVALID, PageRequest, is_prefetch, show
 from web.rest import position
 
 
@@ -42,8 +41,6 @@ def _page_response(request: PageRequest, reader: User, page: NotificationPage, t
         "tab": tab,
         "since_id": page.newest or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
-        "requests": waiting_requests(reader) if reader.is_locked and not wants_part(request) else 0,
-        "requests_cap": WAITING_CAP,
     }
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
 

@@ -79,7 +79,8 @@ AUDIENCE = f"""
         SELECT * FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS one (reader, item)
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
-    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id) JOIN accounts_user s ON s.id = i.sender_id
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id)
+    JOIN accounts_user s ON s.id = i.sender_id
     WHERE {visible("i", "s", "watch.reader")}
 """
 

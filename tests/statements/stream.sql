@@ -63,7 +63,8 @@
         SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (reader, item)
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
-    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id) JOIN accounts_user s ON s.id = i.sender_id
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id)
+    JOIN accounts_user s ON s.id = i.sender_id
     WHERE ((
     (
     ((i.sender_id = watch.reader AND i.status <> 'deleted') OR (
