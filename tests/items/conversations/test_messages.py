@@ -336,3 +336,58 @@ def test_enter_sends_unless_its_member_says_no(people: dict[str, User]) -> None:
     assert " data-enter" in bob.get(f"/conversations/{first.pk}").content.decode()
     bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": ""})
     assert " data-enter" not in bob.get(f"/conversations/{first.pk}").content.decode()
+
+
+def test_a_group_of_ten_rings_for_whom_it_may(people: dict[str, User]) -> None:
+    """Ann is a stranger to all but bob. Cid follows dan."""
+    others = NAMES[2:9]
+    Follow.objects.filter(follower__username__in=others).delete()
+    Follow.objects.create(follower=people["cid"], followee=people["dan"])
+    first = write(people["ann"], "bob", *others)
+    assert {name: counted(people[name]) for name in NAMES[1:]} == {
+        "bob": (1, 1, 0),
+        **dict.fromkeys(others, (0, 0, 1)),
+        "jon": (0, 0, 0),
+    }
+    accept(reader=people["eve"], conversation_id=first.pk)
+    assert counted(people["eve"]) == (0, 1, 0)
+    say(people["ann"], "anybody?", reply_to=first)
+    assert counted(people["eve"]) == (1, 1, 0)
+    assert counted(people["cid"]) == (0, 0, 1)
+    say(people["dan"], "me, and @jon", reply_to=first)
+    assert counted(people["cid"]) == (1, 1, 0)  # dan is no stranger
+    assert counted(people["dan"]) == (0, 0, 0)
+    assert counted(people["fay"]) == (0, 0, 1)
+    assert counted(people["jon"]) == (0, 0, 0)
+    relations.mute(muter=people["eve"], muted=people["ann"])
+    relations.block(blocker=people["cid"], blocked=people["dan"])
+    assert counted(people["eve"]) == (1, 1, 0)  # dan's
+    assert counted(people["cid"]) == (0, 1, 0)  # ann's, which dan brought in
+    relations.mute(muter=people["eve"], muted=people["dan"])
+    assert counted(people["eve"]) == (0, 0, 0)
+    assert len(readers(first)) == 9
+    relations.block(blocker=people["gus"], blocked=people["ann"])
+    relations.block(blocker=people["gus"], blocked=people["dan"])
+    assert counted(people["gus"]) == (0, 0, 0)
+    assert client_of(people["gus"]).get(f"{API}/me/conversations/{first.pk}/items").status_code == 404
+    assert logged_in(people["gus"]).get(f"/conversations/{first.pk}").status_code == 404
+
+
+def test_a_crafted_form_is_answered(people: dict[str, User]) -> None:
+    first, bob = write(people["ann"], "bob"), logged_in(people["bob"])
+    form = composed("later", visibility="mentioned", reply_to=first.pk, message="1")
+    for fields in (
+        {"publish_at": "2027-01-01T10:00"},
+        {"publish_at": "x"},
+        {"title": "a title"},
+        {"reply_to": "1"},
+        {"reply_to": "x"},
+        {"reply_to": ""},
+        {"message": "x" * 300},
+        {"visibility": "public"},
+    ):
+        for headers in ({}, PART | {"HTTP_HX_TARGET": "message"}):
+            answer = bob.post("/items/new", form | {"key": ""} | fields, **headers)
+            assert answer.status_code < 500, fields
+    for query in ("?to=" + "x" * 300, "?to=b%00b", "?to=bob&to=ann", "?to="):
+        assert bob.get(f"/conversations/new{query}").status_code < 500, query
