@@ -67,6 +67,7 @@ class AccountRow(msgspec.Struct):
     is_indexable: bool
     quotable_by: str
     takes_requests: bool
+    enter_sends: bool
     post_visibility: str
     post_repliable_by: str
     post_sensitive: bool
@@ -193,6 +194,7 @@ def _account(user: User) -> ExportFile:
         user.is_indexable,
         user.quotable_by,
         user.takes_requests,
+        user.enter_sends,
         user.post_visibility,
         user.post_repliable_by,
         user.post_sensitive,

@@ -34,6 +34,7 @@ RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
 )
 
+USERNAME_LENGTH = 30
 username_pattern = RegexValidator(
     r"^[A-Za-z0-9_-]{1,30}\Z", _("1 to 30 letters (a to z), digits, hyphens or underscores."), code="invalid"
 )
@@ -178,7 +179,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
 
     username = models.CharField(
         _("username"),
-        max_length=30,
+        max_length=USERNAME_LENGTH,
         unique=True,
         validators=[username_pattern, not_reserved],
         error_messages={"unique": _("This username is taken.")},
@@ -265,6 +266,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         default=TextSize.USUAL,
         db_default=TextSize.USUAL,
         help_text="Of pages.",
+    )
+    enter_sends = models.BooleanField(
+        default=True, db_default=True, help_text="Whether Enter sends a message, where there is a keyboard."
     )
     is_locked = models.BooleanField(
         _("approves followers"), default=False, db_default=False, help_text=_("They approve each new follower.")

@@ -116,16 +116,18 @@ def publish(
     quote_of: Item | None = None,
     quotable_by: str | None = None,
     repliable_by: str | None = None,
+    addressed: Sequence[str] = (),
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item. When this returns, it is in every follower's home.
 
-    A reply to a private mention goes to the same people, whatever `visibility` says. Raises ContentError,
-    NotQuotableError, NotRepliableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
+    A reply to a private mention goes to the same people, whatever `visibility` says. One that is `addressed` to
+    usernames is a private mention for them, whomever its text names. Raises ContentError, NotQuotableError,
+    NotRepliableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
-    if reply_to and reply_to.is_private:
+    if addressed or (reply_to and reply_to.is_private):
         visibility = Visibility.MENTIONED
     fields: dict[str, Any] = {
         "type": type,
@@ -141,7 +143,7 @@ def publish(
         "repliable_by": repliable_by,
     }
     fields |= {name: value for name, value in chosen.items() if value}
-    fingerprint = idempotency.fingerprint_of(fields)
+    fingerprint = idempotency.fingerprint_of(fields | ({"addressed": [*addressed]} if addressed else {}))
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
     root_id = check_reply(reply_to, sender, fields.pop("repliable_by", None)) if reply_to else None
@@ -151,7 +153,7 @@ def publish(
     fields["content"] = polls.with_end_time(type, content)
     item = Item(sender=sender, root_id=root_id, **fields)
     item.repliers = repliers_of(item)
-    people = recipients.recipients_of(item, reply_to) if item.is_private else []
+    people = recipients.recipients_of(item, reply_to, addressed) if item.is_private else []
     pictures = attachments.claim_media(item)
     reasons = _hold_reasons(item)
     if reasons:

@@ -401,6 +401,11 @@ class Participant(models.Model):
             models.Index(
                 fields=["user", "is_request", "-last"], condition=Q(last__isnull=False), name="participant_list"
             ),
+            models.Index(
+                fields=["user", "-last"],
+                condition=Q(is_request=False, last__gt=models.F("read")),
+                name="participant_unread",
+            ),
             models.Index(fields=["user"], name="participant_user"),
         ]
 

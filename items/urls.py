@@ -22,6 +22,7 @@ api_patterns = [
     path("me/conversations", conversations.ConversationsView.as_view()),
     path("me/conversations/requests", conversations.RequestsView.as_view()),
     path("me/conversations/<id:conversation_id>", conversations.ConversationView.as_view()),
+    path("me/conversations/<id:conversation_id>/items", conversations.ConversationItemsView.as_view()),
     path("me/conversations/<id:conversation_id>/accept", conversations.ConversationAcceptView.as_view()),
     path("me/conversations/<id:conversation_id>/read", conversations.ConversationReadView.as_view()),
     path("me/scheduled", scheduled.ScheduledPostsView.as_view()),
@@ -86,6 +87,7 @@ urlpatterns = [
     path("items/<number:item_id>/remove-bookmark", views.remove_bookmark, name="remove-bookmark"),
     path("conversations", conversation_views.conversations, name="conversations"),
     path("conversations/requests", conversation_views.requests, name="conversation-requests"),
+    path("conversations/new", conversation_views.begin, name="conversation-new"),
     path("conversations/<number:conversation_id>", conversation_views.conversation, name="conversation"),
     path(
         "conversations/<number:conversation_id>/accept", conversation_views.accept_request, name="conversation-accept"

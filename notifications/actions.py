@@ -190,7 +190,7 @@ def notify_of_item(*, item: Item) -> None:
         return
     names = mentions(item.text)[:MENTIONS]
     quoted_id = None if item.is_quote_revoked else item.quote_of_id
-    if not names and item.reply_to_id is None and quoted_id is None:
+    if not (names or item.is_private or item.reply_to_id or quoted_id):
         return
     told = fetch(
         TELL_PEOPLE if item.is_private else TELL,

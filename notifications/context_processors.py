@@ -1,4 +1,4 @@
-"""The unread count for every page's template."""
+"""What waits for the reader, for every page's template."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from accounts.models import User
-from notifications.feed import Unread, unread_count
+from notifications import feed
 
 
-def unread(request: HttpRequest) -> dict[str, Any]:
-    """`unread_notifications` (feed.Unread), counted only if used."""
+def waiting(request: HttpRequest) -> dict[str, Any]:
+    """`waiting` (feed.Waiting), counted only if used."""
 
-    def count() -> Unread:
+    def count() -> feed.Waiting:
         user = getattr(request, "user", None)
-        return unread_count(user) if isinstance(user, User) else Unread(0, False)
+        return feed.waiting(user) if isinstance(user, User) else feed.NOTHING
 
-    return {"unread_notifications": SimpleLazyObject(count)}
+    return {"waiting": SimpleLazyObject(count)}

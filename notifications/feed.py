@@ -20,12 +20,14 @@ import msgspec
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
+from items.conversations.rules import REQUEST, UNREAD, any_waiting, count_requests, count_unread, is_read_message
 from items.hydrate import ITEMS, hydrate
 from items.models import Context
 from items.threads.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import GROUPS, WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
+from relations.people import any_request, count_waiting
 from relations.rules import READER, follows, gets_notifications_from, has_requested
 from storage.connections import fetch, id_array
 from storage.ids import SEQUENCE_BITS, moment
@@ -119,6 +121,11 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
     """
 
 
+def _is_read_elsewhere(reader: str) -> str:
+    """Whether an entry `n` is of a message that the reader has read in its conversation."""
+    return f"(n.kind IN ('mention', 'reply') AND {is_read_message(reader, 'n.item_id')})"
+
+
 def _scanned_query(kinds: str) -> str:
     return f"""
         SELECT n.* FROM notifications_notification n
@@ -130,7 +137,8 @@ def _scanned_query(kinds: str) -> str:
 def _entries_statement(scanned: str) -> str:
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
-            shown.newest > {read_mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
+            shown.newest > {read_mark()} AND NOT {_is_read_elsewhere(READER)},
+            CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
@@ -172,26 +180,30 @@ def _unread(reader: str) -> str:
             SELECT FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id
             WHERE a.id > {read_mark(reader)} AND {act_shown(reader)} LIMIT 1
         ) act
-        WHERE {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
+        WHERE NOT {_is_read_elsewhere(reader)} AND {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
     ) entry
     """
 
 
 @cache
-def _unread_of_one() -> str:
-    return _unread(READER)
+def _counts_of_many() -> str:
+    reader = "reader.id"
+    counts = f"({_unread(reader)}), ({count_unread(reader)}), ({count_requests(reader)})"
+    return f"SELECT {reader}, {counts} FROM unnest(%(readers)s::bigint[]) AS reader (id)"
+
+
+# Sent first: usually nothing waits, and it costs a tenth of planning the full counts.
+ANYTHING = f"""
+    SELECT EXISTS (SELECT FROM notifications_notification n
+            WHERE n.recipient_id = {READER} AND n.position > {read_mark()} - %(still)s),
+        {any_waiting(READER, UNREAD)}, {any_waiting(READER, REQUEST)}, %(is_locked)s AND {any_request(READER)}
+"""
 
 
 @cache
-def _unread_of_many() -> str:
-    return f"SELECT reader.id, ({_unread('reader.id')}) FROM unnest(%(readers)s::bigint[]) AS reader (id)"
-
-
-# Sent first: usually nothing is new, and it costs a tenth of planning the full count.
-ANYTHING_NEW = f"""
-    SELECT FROM notifications_notification n
-    WHERE n.recipient_id = %(reader)s AND n.position > {read_mark()} - %(still)s LIMIT 1
-"""
+def _counts(parts: tuple[bool, ...]) -> str:
+    queries = (_unread(READER), count_unread(READER), count_requests(READER), count_waiting(READER))
+    return f"SELECT {', '.join(f'({query})' if part else '0' for query, part in zip(queries, parts, strict=True))}"
 
 
 KindName = Annotated[
@@ -230,10 +242,24 @@ class _EntryRow(NamedTuple):
 
 
 class Unread(msgspec.Struct):
-    """The number of unread entries. `capped`: or more."""
+    """The number of unread entries. `capped`: or more. Unread conversations, and requests of strangers to write, which
+    are not in them; of each at most 99.
+    """
 
     unread: int
     capped: bool
+    conversations: int = 0
+    requests: int = 0
+
+
+class Waiting(NamedTuple):
+    """What waits for a reader."""
+
+    unread: Unread
+    follow_requests: int
+
+
+NOTHING = Waiting(Unread(0, False), 0)
 
 
 class Entry(msgspec.Struct):
@@ -315,16 +341,24 @@ def _entry(row: _EntryRow, items: Mapping[int, ItemBody], cards: Mapping[int, Se
 
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
     """The unread counts of these users."""
-    rows = fetch(_unread_of_many(), {"readers": id_array(user_ids), "still": STILL})
-    return {user_id: _capped_count(count) for user_id, count in rows}
+    rows = fetch(_counts_of_many(), {"readers": id_array(user_ids), "still": STILL})
+    return {user_id: _capped(*counts) for user_id, *counts in rows}
 
 
 def unread_count(reader: User) -> Unread:
-    """The unread count, usually by one small query."""
-    if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
-        return Unread(0, False)
-    return _capped_count(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])
+    """The unread counts, usually by one small query."""
+    return waiting(reader).unread
 
 
-def _capped_count(count: int) -> Unread:
-    return Unread(min(count, UNREAD_CAP), count > UNREAD_CAP)
+def waiting(reader: User) -> Waiting:
+    """All that waits for a reader, by one small query, and one more if there may be any."""
+    params = {"reader": reader.pk, "still": STILL}
+    (parts,) = fetch(ANYTHING, params | {"is_locked": reader.is_locked})
+    if not any(parts):
+        return NOTHING
+    ((*counts, follow_requests),) = fetch(_counts(tuple(parts)), params)
+    return Waiting(_capped(*counts), follow_requests)
+
+
+def _capped(entries: int, conversations: int, requests: int) -> Unread:
+    return Unread(min(entries, UNREAD_CAP), entries > UNREAD_CAP, conversations, requests)

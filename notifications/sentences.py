@@ -40,7 +40,7 @@ SENTENCES = {
     "post": _("{people} posted"),
 }
 OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
-PRIVATE = {"mention": _("{people} mentioned you privately"), "reply": _("{people} replied to you privately")}
+PRIVATE = {"mention": _("{people} sent you a message"), "reply": _("{people} replied to you privately")}
 
 
 def words_of(kind: str, item: ItemBody | None) -> str:

@@ -10,12 +10,11 @@ from django_htmx.http import trigger_client_event
 from accounts.access import member_form, member_page
 from accounts.models import User
 from notifications import actions
-from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
+from notifications.feed import NotificationPage, new_count, notifications_page
 from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, GROUPS, Silenced
 from notifications.notices import notices
-from relations.people import WAITING_CAP, waiting_requests
-from web.pages import INVALID, PageRequest, is_prefetch, show, wants_part
+from web.pages import INVALID, PageRequest, is_prefetch, show
 from web.rest import position
 
 FILTERS = {
@@ -66,16 +65,14 @@ def _page_response(request: PageRequest, reader: User, page: NotificationPage, g
         "groups": FILTERS,
         "since_id": page.newest or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
-        "requests": waiting_requests(reader) if reader.is_locked and not wants_part(request) else 0,
-        "requests_cap": WAITING_CAP,
     }
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
 
 
 @member_page
 def badge(request: PageRequest, reader: User) -> HttpResponse:
-    """The unread count, for navigation."""
-    return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
+    """What waits, for navigation."""
+    return show(request, "notifications/_badges.html")
 
 
 @member_page

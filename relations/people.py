@@ -19,13 +19,22 @@ from storage.paging import below, part_of
 SCAN = 500
 """Relations that one page checks, in case most people are hidden from the reader."""
 WAITING_CAP = 99
-WAITING = f"""
+
+
+def any_request(user: str) -> str:
+    """Whether anybody asks to follow a user."""
+    return f"EXISTS (SELECT FROM relations_followrequest f WHERE f.followee_id = {user})"
+
+
+def count_waiting(user: str) -> str:
+    """A query of the number of shown follow requests."""
+    return f"""
     SELECT count(*) FROM (
-        SELECT FROM (SELECT * FROM relations_followrequest WHERE followee_id = %(user)s ORDER BY id DESC LIMIT {SCAN}) r
+        SELECT FROM (SELECT * FROM relations_followrequest WHERE followee_id = {user} ORDER BY id DESC LIMIT {SCAN}) r
         JOIN accounts_user u ON u.id = r.follower_id
-        WHERE {may_know_of("u", "%(user)s")} LIMIT {WAITING_CAP}
+        WHERE {may_know_of("u", user)} LIMIT {WAITING_CAP}
     ) shown
-"""
+    """
 
 
 class PeopleTable(NamedTuple):
@@ -149,4 +158,4 @@ def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]
 
 def waiting_requests(user: User) -> int:
     """Number of shown follow requests, at most `WAITING_CAP`."""
-    return int(fetch(WAITING, {"user": user.pk})[0][0])
+    return int(fetch(count_waiting(READER), {"reader": user.pk})[0][0])

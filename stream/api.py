@@ -28,7 +28,7 @@ from web.rest import MAX_POSITION, ApiView, OutageError, position, single_parame
 ITEM = OpenApiParameter(
     "item",
     {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
-    description="Also tell of this item and of the replies to it.",
+    description="Also tell of this item and of the replies to it: of a conversation's id, of its messages.",
 )
 SESSION = OpenApiParameter(
     "session",

@@ -63,6 +63,7 @@ AUDIENCE = f"""
         ) tag WHERE EXISTS (SELECT FROM tagged)
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
+        UNION SELECT conversation_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
         {not_in_exclusive_list("connected.reader", "i.sender_id")}
@@ -78,7 +79,8 @@ AUDIENCE = f"""
         SELECT * FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS one (reader, item)
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
-    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id)
+    JOIN accounts_user s ON s.id = i.sender_id
     WHERE {visible("i", "s", "watch.reader")}
 """
 

@@ -28,6 +28,7 @@ MEMBERS = (
     "over",
     "menus",
     "slots",
+    "messages",
     "live",
     "complete",
     "emoji",

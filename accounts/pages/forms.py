@@ -300,6 +300,9 @@ class PreferencesForm(forms.Form):
         label=_("Let people I don't follow message me. Their messages go to Requests first."),
         required=False,
     )
+    enter_sends = forms.BooleanField(
+        label=_("Enter sends a message on a computer. Shift+Enter starts a new line."), required=False
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -136,7 +136,7 @@ def _save_profile(form: ProfileForm, reader: User) -> None:
 @member_form
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
     names = (
-        *("language", "time_zone", "is_indexable", "quotable_by", "takes_requests"),
+        *("language", "time_zone", "is_indexable", "quotable_by", "takes_requests", "enter_sends"),
         *("post_visibility", "post_repliable_by", "post_sensitive", "post_language", "plays_videos", "text_size"),
     )
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": uses_shortcuts(request)}

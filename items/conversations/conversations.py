@@ -11,19 +11,18 @@ import msgspec
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
+from items.conversations.rules import NEWEST, is_unmuted
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, bodies
 from items.listing import SCAN
 from items.models import Participant
 from items.visibility import VISIBLE
-from relations.rules import READER, may_be_named, mutes
+from relations.rules import READER, may_be_named
 from storage.connections import fetch, id_array
 from storage.ids import NO_BOUND
 from storage.paging import as_text, part_of
 from web.refusals import MissingError
 
-NEWEST = 20
-"""Newest messages checked to find one to show. The first message is checked too."""
-UNMUTED = f"NOT {mutes(READER, 'i.sender_id')}"
+UNMUTED = is_unmuted()
 PEOPLE = f"""
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
@@ -53,7 +52,8 @@ def _page_sql(order: str) -> str:
     """
     return f"""
     WITH page AS MATERIALIZED (
-        SELECT listed.conversation_id, listed.last, newest.id AS item_id, {IS_UNREAD.format(seen="listed")} AS is_unread
+        SELECT listed.conversation_id, listed.last, listed.read, newest.id AS item_id,
+            {IS_UNREAD.format(seen="listed")} AS is_unread
         FROM ({first} LIMIT %(scan)s) listed
         CROSS JOIN LATERAL ({_newest_sql("listed.conversation_id", UNMUTED)}) newest
         ORDER BY listed.last {order} LIMIT %(count)s
@@ -63,7 +63,7 @@ def _page_sql(order: str) -> str:
             THEN (SELECT last.last FROM ({first}) last OFFSET %(scan)s - 1 LIMIT 1) END AS last
     )
     SELECT bound.last, {COLUMNS}, page.conversation_id, page.last, page.is_unread,
-        {PEOPLE.format(conversation="page.conversation_id")}
+        {PEOPLE.format(conversation="page.conversation_id")}, page.read, %(requests)s
     FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.item_id
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY page.last {order}
@@ -73,7 +73,7 @@ def _page_sql(order: str) -> str:
 def _conversations_sql(which: str, wanted: str, participants: str = "items_participant p") -> str:
     return f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), {IS_UNREAD.format(seen="p")},
-        {PEOPLE.format(conversation="p.conversation_id")}
+        {PEOPLE.format(conversation="p.conversation_id")}, p.read, p.is_request
     FROM {participants} CROSS JOIN LATERAL ({_newest_sql("p.conversation_id", wanted)}) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     WHERE p.user_id = {READER} AND {which}
@@ -110,12 +110,12 @@ ACCEPT = """
     )
     SELECT 1 FROM accepted
 """
-# OFFSET 0 forces a probe instead of a scan of all requests that the reader has.
-IS_REQUEST = """
-    SELECT p.conversation_id FROM items_item i CROSS JOIN LATERAL (
+# OFFSET 0 forces a probe instead of a scan of all that the reader has.
+PLACE = """
+    SELECT p.conversation_id, p.is_request AND p.last IS NOT NULL FROM items_item i CROSS JOIN LATERAL (
         SELECT * FROM items_participant
         WHERE conversation_id = coalesce(i.conversation_id, i.id) AND user_id = %(reader)s OFFSET 0
-    ) p WHERE i.id = %(item)s AND p.is_request AND p.last IS NOT NULL
+    ) p WHERE i.id = %(item)s
 """
 # The first message has no conversation of its own.
 COUNTS = f"""
@@ -165,6 +165,8 @@ class _ConversationRow(NamedTuple):
     last: int
     is_unread: bool
     people: list[list[Any]]
+    read: int
+    is_request: bool
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "_ConversationRow":
@@ -196,10 +198,28 @@ def page_between(
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation:
     """The conversation with this id. Raises MissingError if the reader is not in it or sees nothing of it."""
+    return _conversations([_row_of(reader, conversation_id)], reader)[0]
+
+
+def _row_of(reader: User, conversation_id: int) -> _ConversationRow:
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_ConversationRow.of)
     if not found:
         raise MissingError
-    return _conversations(found, reader)[0]
+    return found[0]
+
+
+class OpenConversation(NamedTuple):
+    """A conversation on its own page. `read`: the newest message that the reader has seen."""
+
+    conversation: Conversation
+    read: int
+    is_request: bool
+
+
+def open_conversation(reader: User, conversation_id: int) -> OpenConversation:
+    """The conversation with this id, for its page. Raises MissingError as `conversation_of`."""
+    row = _row_of(reader, conversation_id)
+    return OpenConversation(_conversations([row], reader)[0], row.read, row.is_request)
 
 
 def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
@@ -233,10 +253,16 @@ def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
 
+def place_of(item_id: int, reader: User) -> tuple[int | None, bool]:
+    """The reader's conversation that an item is in, and whether it is listed as a request."""
+    found: list[tuple[int, bool]] = fetch(PLACE, {"item": item_id, "reader": reader.pk})
+    return found[0] if found else (None, False)
+
+
 def request_of(item_id: int, reader: User) -> int | None:
     """The conversation of an item, if it is a request."""
-    found = fetch(IS_REQUEST, {"item": item_id, "reader": reader.pk})
-    return found[0][0] if found else None
+    conversation_id, is_request = place_of(item_id, reader)
+    return conversation_id if is_request else None
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:

@@ -1,6 +1,6 @@
 """The people of private mentions: who is in a conversation.
 
-These are its first sender and those mentioned then. Nobody joins later.
+These are its first sender, and those mentioned then or addressed by name. Nobody joins later.
 
 A mute keeps a message from listing the conversation. A stranger's first message goes to the recipient's requests. A
 message by somebody else or the recipient takes it out of them, and so does accepting it. A recipient who takes no
@@ -22,6 +22,8 @@ from web import rates
 
 MOST = 20
 """Most people in one private mention."""
+ADDRESSED_MOST = 8
+"""Most people to whom a message is addressed."""
 SENDER = "%(sender)s"
 
 
@@ -78,6 +80,9 @@ CORRESPOND = """
 """
 
 
+IS_KNOWN = f"SELECT NOT {_is_stranger(SENDER, '%(recipient)s')}"
+
+
 class StrangersError(ContentError):
     """The sender has written to too many strangers. `wait`: seconds."""
 
@@ -93,11 +98,12 @@ class _Addressed(NamedTuple):
     is_stranger: bool
 
 
-def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
-    """The users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
+def recipients_of(item: Item, answered: Item | None, addressed: Sequence[str] = ()) -> Sequence[int]:
+    """The users whom a new private mention mentions, or only those `addressed`. For a reply it sets `conversation` and
+    returns none.
 
-    Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, or a recipient takes no
-    requests.
+    Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, somebody addressed cannot
+    be written to, or a recipient takes no requests.
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
@@ -107,11 +113,13 @@ def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
         if others and all(refuses for _name, refuses in others):
             raise _requests_refused_error(others[0][0])
         return []
-    names = [name.lower() for name in mentions(item.text)]
+    names = [name.lower() for name in addressed or mentions(item.text)]
     if len(names) > MOST:
         words = ngettext("You can mention at most %(count)d person.", "You can mention at most %(count)d people.", MOST)
         raise ContentError(words % {"count": MOST})
-    found = fetch(ADDRESSED, {"names": names, "sender": item.sender_id}, into=_Addressed._make) if names else []
+    found = _find(names, item.sender_id)
+    if addressed:
+        _check_all_found(addressed, found)
     if not found:
         raise ContentError(_("Mention someone by @name. Only the people you mention can see it."), field="visibility")
     strangers = [one for one in found if one.is_stranger]
@@ -123,9 +131,33 @@ def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
     return [one.id for one in found]
 
 
+def _find(names: Sequence[str], sender_id: int) -> list[_Addressed]:
+    return fetch(ADDRESSED, {"names": [*names], "sender": sender_id}, into=_Addressed._make) if names else []
+
+
+def addressees(names: Sequence[str], *, sender: User) -> list[int]:
+    """The ids of people by name, in any case. None if one of them cannot be written to."""
+    lowered = {name.lower() for name in names}
+    found = _find([*lowered], sender.pk)
+    return [one.id for one in found] if len(found) == len(lowered) else []
+
+
+def _check_all_found(addressed: Sequence[str], found: Sequence[_Addressed]) -> None:
+    known = {one.username.lower() for one in found}
+    for name in addressed:
+        if name.lower() not in known:  # a block looks like an unknown name
+            raise ContentError(_("You can't message @%(name)s. Check the name.") % {"name": name}, field="usernames")
+
+
 def _requests_refused_error(username: str) -> ContentError:
     words = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
     return ContentError(words % {"name": username})
+
+
+def may_message(sender: User, recipient: User) -> bool:
+    """Whether somebody takes the sender's messages, at least as a request. Ignores blocks."""
+    params = {"sender": sender.pk, "recipient": recipient.pk}
+    return recipient.takes_requests or bool(fetch(IS_KNOWN, params)[0][0])
 
 
 def write_participants(item: Item, people: Sequence[int]) -> None:

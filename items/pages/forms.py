@@ -2,7 +2,7 @@ import re
 import uuid
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 from django import forms
 from django.conf import settings
@@ -17,8 +17,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import LOCAL, named_zone, parse_local_time
-from accounts.models import QuotableBy, RepliableBy, User
+from accounts.models import USERNAME_LENGTH, QuotableBy, RepliableBy, User, is_username
 from items.bodies import ItemBody
+from items.conversations.recipients import ADDRESSED_MOST
 from items.filters.filters import FILTERS, Keyword, OwnedFilter
 from items.filters.matching import fold
 from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
@@ -29,6 +30,7 @@ from items.text import (
     FEWEST_OPTIONS,
     MOST_OPTIONS,
     OPTION_LENGTH,
+    POLL_FIELD,
     TEXT_LENGTH,
     TITLE_LENGTH,
     WARNING_LENGTH,
@@ -176,15 +178,20 @@ class ItemForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=LOCAL),
     )
     scheduled = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    message = forms.BooleanField(required=False, widget=forms.HiddenInput)
     key = forms.RegexField(KEY, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         text = self.fields["text"]
         answered = str(self["reply_to"].value() or "") if "reply_to" in self.fields else ""
-        if answered:
+        if self.is_message:
+            text.label = _("Message")
+            text.widget.attrs["rows"] = 1
+        elif answered:
             text.label = _("Your reply")
-            del self.fields["repliable_by"]
+        if answered or self.is_message:
+            self.fields.pop("repliable_by", None)
         self.answered = answered if answered.isdecimal() else ""
         if self.answered:  # a page may have several open reply forms
             self.auto_id = f"reply-{answered}-%s"
@@ -210,6 +217,32 @@ class ItemForm(forms.Form):
             _offer(form, SAME_PEOPLE)
         form.author = reader
         return form
+
+    @classmethod
+    def for_message(cls, reply_to: ItemBody | None, reader: User) -> Self:
+        """An empty composer of a message, with few tools."""
+        initial = {"key": uuid.uuid4().hex, "message": True, "visibility": Visibility.MENTIONED}
+        initial |= {"language": reader.post_language, "reply_to": reply_to.shown.id if reply_to else None}
+        form = cls(initial=initial)
+        form.author = reader
+        return form
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it stands below a conversation, or begins one."""
+        return bool(self["message"].value())
+
+    @property
+    def enter_sends(self) -> bool:
+        """Whether Enter sends it."""
+        return self.is_message and isinstance(self.author, User) and self.author.enter_sends
+
+    def refuse(self, error: ContentError) -> None:
+        """Add what `publish` refuses."""
+        if error.field == "content.media":
+            self.refuse_media(str(error))
+        else:
+            self.add_error("option_1" if error.field == POLL_FIELD else "text", str(error))
 
     def clean_publish_at(self) -> datetime | None:
         """The time of a scheduled post. Raises ValidationError."""
@@ -288,7 +321,7 @@ class ItemForm(forms.Form):
     def is_empty(self) -> bool:
         """Whether it is the plain composer of a new post, with the usual choices."""
         return (
-            not self.is_bound
+            not (self.is_bound or self.is_message)
             and not {"reply_to", "quote_of"} & self.initial.keys()
             and all(self.initial.get(name, usual) == usual for name, usual in USUAL.items())
             and "autofocus" not in self.fields["text"].widget.attrs
@@ -410,6 +443,48 @@ class PartForm(ItemForm):
         return {"type": self.type, "content": self.content}
 
 
+NAME_GAPS = re.compile(r"[\s,;，、；]+")  # noqa: RUF001 (as people write lists)
+
+
+class MessageForm(ItemForm):
+    """A first message, with the people to whom it goes."""
+
+    people = forms.CharField(
+        label=_("To"),
+        max_length=ADDRESSED_MOST * (USERNAME_LENGTH + 3),
+        error_messages={"required": _("Choose who gets it.")},
+        widget=forms.TextInput(
+            attrs={
+                "placeholder": _("@name, @name"),
+                "autocomplete": "off",
+                "autocapitalize": "none",
+                "data-names": True,
+                "role": "combobox",
+                "aria-expanded": "false",
+                "aria-autocomplete": "list",
+            }
+        ),
+    )
+
+    def clean_people(self) -> list[str]:
+        """The usernames. Raises ValidationError."""
+        parts = NAME_GAPS.split(self.cleaned_data["people"].replace("\uff20", "@"))
+        names = list(dict.fromkeys(part.lstrip("@") for part in parts if part.lstrip("@")))
+        for name in names:
+            if not is_username(name):
+                raise forms.ValidationError(gettext("“%(name)s” isn't a username.") % {"name": name})
+        if not names or len(names) > ADDRESSED_MOST:
+            raise forms.ValidationError(gettext("Choose 1 to %(count)d people.") % {"count": ADDRESSED_MOST})
+        return names
+
+    def refuse(self, error: ContentError) -> None:
+        """Add what `publish` refuses: who cannot be written to stands with the people."""
+        if error.field == "usernames":
+            self.add_error("people", str(error))
+        else:
+            super().refuse(error)
+
+
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:
     given = {name: fields.get(name) for name in ("warning", "sensitive", "language")}
     return {name: value for name, value in given.items() if value}
@@ -446,6 +521,7 @@ EDITED = ("title", "text", "visibility", "quotable_by", "repliable_by")
 class EditForm(forms.Form):
     """The editor of an item."""
 
+    is_message = False
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = MultilineField(label=_("Text"), required=False, widget=text_area(5))
     visibility = forms.ChoiceField(

@@ -17,12 +17,14 @@ from accounts.models import User
 from items import actions, idempotency
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
-from items.conversations.conversations import mark_read, people_of, request_of
+from items.conversations.conversations import mark_read, people_of, place_of
+from items.conversations.recipients import may_message
 from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.saved import SavedKind, saved_page
 from items.models import Item, ScheduledPost, Status, Visibility
 from items.pages import scheduled_views
+from items.pages.bubbles import bubbles
 from items.pages.cards import Cards
 from items.pages.forms import EditForm, ItemForm, PartForm
 from items.pages.open_pages import OpenPage, open_page
@@ -38,7 +40,7 @@ from items.profiles.profile import (
 )
 from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.scheduling import MOST, ScheduledCapError, publish_or_wait
-from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
+from items.text import TEXT_LENGTH, ContentError, mentions
 from items.threads.chains import LONGEST, chain_below
 from items.threads.hiding import (
     has_hidden_replies,
@@ -105,6 +107,7 @@ def profile(request: PageRequest, username: str, tab: str) -> OpenPage:
         return OpenPage(show(request, "items/_more_grid.html" if tab == "media" else "items/_more.html", context))
     context["pinned"] = cards.of(pinned, keeps_hidden=True) if last_id is None else []
     context["stands"] = profile_relation(person, request.user)
+    context["may_message"] = isinstance(request.user, User) and may_message(request.user, person)
     context["bio"] = cards.linked(person.bio)
     context["fields"] = [(one["name"], cards.linked(one["value"])) for one in person.profile_fields]
     if last_id is None:
@@ -145,13 +148,14 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
         "people": None,
-        "asking": None,
+        "conversation_id": None,
+        "is_request": False,
         "has_hidden": has_hidden_replies(item, request.user),
     }
     in_conversation = request.user if item.visibility == Visibility.MENTIONED else None
     if isinstance(in_conversation, User):
         context["people"] = people_of([int(item.id)], in_conversation)[item.id]
-        context["asking"] = request_of(int(item.id), in_conversation)
+        context["conversation_id"], context["is_request"] = place_of(int(item.id), in_conversation)
     if last_id is None and not isinstance(request.user, User):
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
@@ -189,7 +193,7 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 
 def _takes_part(item: ItemBody, reader: User) -> bool:
-    own = item.sender.id == str(reader.pk)
+    own = item.sender.id == str(reader.pk) or item.visibility == Visibility.MENTIONED
     return own or item.reply_to is not None or reader.username.lower() in map(str.lower, mentions(item.text))
 
 
@@ -339,14 +343,10 @@ def _refuse(form: ItemForm, error: RefusalError) -> None:
     """Put a refusal of a post into its form. Other refusals are raised."""
     if isinstance(error, NotQuotableError | NotRepliableError):
         form.add_error("text", str(error))
-    elif not isinstance(error, ContentError):
-        raise error
-    elif error.field == "content.media":
-        form.refuse_media(str(error))
-    elif error.field == POLL_FIELD:
-        form.add_error("option_1", str(error))
+    elif isinstance(error, ContentError):
+        form.refuse(error)
     else:
-        form.add_error("text", str(error))
+        raise error
 
 
 @member_page
@@ -375,7 +375,7 @@ def draft_media(request: PageRequest, reader: User) -> HttpResponse:
 def _spot(request: PageRequest, form: ItemForm) -> str:
     if not wants_part(request) or request.htmx.target == "write":
         return "write"
-    if request.htmx.target in ("thread", "over"):
+    if request.htmx.target in ("thread", "over", "message"):
         return str(request.htmx.target)
     return "slot" if form["reply_to"].value() else "home"
 
@@ -384,7 +384,7 @@ def _lead_on(request: PageRequest, new: Item, reader: User) -> HttpResponse:
     """To the page where the writing began, or to the new reply."""
     if new.status == Status.IN_REVIEW:
         _explain_held(request, new, reader)
-    else:
+    elif "message" not in request.POST:
         messages.success(request, _("Published."))
     return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
@@ -400,6 +400,8 @@ def _answer_over_page(new: Item, reader: User) -> HttpResponse:
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
     is_held = new.status == Status.IN_REVIEW
+    if spot == "message":
+        return _answer_in_conversation(request, new, reader, _held_words if is_held else None)
     told = _held_words if is_held else _sent_words if new.is_private and spot == "home" else None
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
     shown, *counting = hydrate([new.pk, *counted], reader)
@@ -419,12 +421,24 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     return trigger_client_event(part, event, detail, after="settle")
 
 
+def _answer_in_conversation(
+    request: PageRequest, new: Item, reader: User, told: Callable[[ItemBody], str] | None
+) -> HttpResponse:
+    (shown,) = hydrate([new.pk], reader)
+    form = ItemForm.for_message(find_item(new.reply_to_id or 0, reader), reader)
+    context = {"bubbles": bubbles([shown], reader), "form": form, "spot": "message"}
+    part = show(request, "items/_messaged.html", context)
+    if told:
+        trigger_client_event(part, "held", {"words": told(shown)}, after="settle")
+    return trigger_client_event(part, "messaged", {"id": shown.id}, after="settle")
+
+
 def _explain_held(request: PageRequest, item: Item, reader: User) -> None:
     messages.info(request, _held_words(hydrate([item.pk], reader)[0]))
 
 
 def _sent_words(item: ItemBody) -> str:
-    return _("Sent. Find it under Conversations.")
+    return _("Sent. Find it under Messages.")
 
 
 def _held_words(item: ItemBody) -> str:

@@ -398,6 +398,8 @@ PAGES: dict[str, list[Look]] = {
     ],
     "conversations": [Look(fixed("/conversations")), Look(fixed("/conversations"), "newcomer")],
     "conversation-requests": [Look(fixed("/conversations/requests"))],
+    "conversation": [Look(lambda world: f"/conversations/{world.talk.pk}", do=open_menu)],
+    "conversation-new": [Look(fixed("/conversations/new")), Look(fixed("/conversations/new"), do=send_empty)],
     "welcome": [Look(fixed("/welcome"), "newcomer")],
     "welcome-people": [Look(fixed("/welcome/people?tag=books"), "newcomer")],
     "find-people": [Look(fixed("/people"))],
@@ -460,7 +462,6 @@ PAGES: dict[str, list[Look]] = {
     ],
 }
 WITHOUT = {
-    "conversation": "leads to a message",
     "news": "a part of home",
     "list-news": "a part of the page of a list",
     "hover-card": "a part of pages with names",

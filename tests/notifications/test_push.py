@@ -241,7 +241,7 @@ def test_whose_words_are_sent(
     say(other, "@reader open")
     say(other, "@reader secret", visibility=Visibility.MENTIONED)
     assert [message["body"] for message in device.messages] == bodies
-    assert titles(device)[1] == "Other mentioned you privately"
+    assert titles(device)[1] == "Other sent you a message"
 
 
 def test_private_mentions_are_pushed_to_their_people_only(

@@ -117,12 +117,12 @@ def test_the_badge(client: Client, reader: User, other: User) -> None:
         say(other, f"@reader {number}")
     for address in ("/", f"{PAGE}/unread"):
         shown = page(client, address)
-        assert '<span aria-hidden="true">3</span>' in shown
+        assert '<span class="loud" aria-hidden="true">3</span>' in shown
         assert "3 unread notifications" in shown
     for number in range(97):
         say(other, f"@reader {number}")
     shown = page(client, "/")
-    assert '<span aria-hidden="true">99+</span>' in shown
+    assert '<span class="loud" aria-hidden="true">99+</span>' in shown
     assert "more than 99 unread notifications" in shown
 
 

@@ -66,7 +66,7 @@ NAMED_ELSEWHERE = ("/api/v1/seen/", "/api/v1/live/feed")
 """Body or query names the thing that may be missing."""
 TOLD_EACH = {"/api/v1/seen/plays/batch"}
 """The answer says which of several are missing."""
-NAMED_BY_KEY = {("/api/v1/items", "post"), ("/api/v1/threads", "post"), ("/api/v1/me/scheduled", "post")}
+NAMED_BY_KEY = {(f"/api/v1/{path}", "post") for path in ("items", "threads", "me/scheduled", "me/conversations")}
 """An Idempotency-Key or the body names what may be gone."""
 
 

@@ -24,6 +24,7 @@
         ) tag WHERE EXISTS (SELECT FROM tagged)
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
+        UNION SELECT conversation_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
         NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = connected.reader AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)
@@ -62,7 +63,8 @@
         SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (reader, item)
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
-    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id, i.conversation_id)
+    JOIN accounts_user s ON s.id = i.sender_id
     WHERE ((
     (
     ((i.sender_id = watch.reader AND i.status <> 'deleted') OR (

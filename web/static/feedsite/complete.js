@@ -16,7 +16,8 @@ function insertText(area, text, begin, end) {
   const KEPT = 200; // answers that are remembered
   // The sign and what was typed after it, just before the caret; no part of a longer word or address.
   const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100})|(?::(?:[\p{L}\p{N}_+-]{2,30}|[\u3400-\u9fff]))|(?:(?<!\p{L})\uff1a[A-Za-z0-9_+-]{2,30}))$/u;
-  const FIELDS = "textarea[data-limit], input[data-suggests]";
+  const FIELDS = "textarea[data-limit], input[data-suggests], input[data-names]";
+  const NAME = /(?:^|[\s,;，、；])[@＠]?([\p{L}\p{N}_-]{1,30})$/u;
   const SENDER = /(?:^|\s)from[:：][@＠]?([\w-]+)$/i;
   const SOUGHT = /^[@#＠＃]?(?:[\p{L}\p{N}\p{M}_.-]{3,100}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2})$/u;
   const answers = new Map();
@@ -33,6 +34,10 @@ function insertText(area, text, begin, end) {
   function typed(one) {
     if (one.selectionStart !== one.selectionEnd) return {};
     const before = one.value.slice(0, one.selectionStart);
+    if (one.matches("[data-names]")) {
+      const name = NAME.exec(before)?.[1];
+      return name ? { word: name, query: `@${name}`, end: ", " } : {};
+    }
     const word = (one.matches("textarea") ? TYPED : SENDER).exec(before)?.[1];
     if (word) return { word, query: one.matches("textarea") ? word : `@${word}` };
     const sought = one.value.trim();
@@ -96,13 +101,14 @@ function insertText(area, text, begin, end) {
 
   function put(option) {
     const one = area;
-    const { word, query, leads } = typed(one);
+    const { word, query, leads, end: gap = " " } = typed(one);
     const end = one.selectionStart;
-    const begin = end - word.length;
+    const hasSign = gap === ", " && /[@＠]/.test(one.value[end - word.length - 1] ?? "");
+    const begin = end - word.length - Number(hasSign);
     close();
     if (leads) return location.assign(option.dataset.address);
-    const text = query === word ? option.dataset.text : option.dataset.text.slice(1);
-    const after = /^\s/.test(one.value.slice(end)) ? "" : " ";
+    const text = query === word || gap === ", " ? option.dataset.text : option.dataset.text.slice(1);
+    const after = /^\s/.test(one.value.slice(end)) ? "" : gap;
     insertText(one, text + after, begin, end);
     if (!after) one.setSelectionRange(one.selectionStart + 1, one.selectionStart + 1);
   }

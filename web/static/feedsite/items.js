@@ -12,10 +12,11 @@ function cardOf(html, id) {
 }
 
 async function fetchCard(id, isWhole) {
-  const response = await fetch(isWhole ? location.href : `/items/${id}`, {
+  const bubble = talk && `/conversations/${talk.dataset.conversation}?after=${Number(id) - 1}`;
+  const response = await fetch(isWhole ? location.href : bubble || `/items/${id}`, {
     headers: { ...credentials(), ...(isWhole ? {} : { "HX-Request": "true", "HX-Current-URL": location.href }) },
   });
-  if (response.status === 404) removeItem(id);
+  if (response.status === 404 && !bubble) removeItem(id);
   return response.ok ? cardOf(await response.text(), id) : null;
 }
 

@@ -17,9 +17,9 @@
   const name = `stream-${user}`;
   const whole = document.querySelector("article.item.whole");
   const watched = document.querySelector("[data-watched]");
-  // The page of an item hears of its replies too, and the page of a live session hears of it whether its host is
+  // The page of an item hears of its replies too, that of a conversation of its messages, and the page of a live session hears of it whether its host is
   // followed or not: their streams are their own.
-  const shared = !whole && !watched && "BroadcastChannel" in window && navigator.locks;
+  const shared = !whole && !watched && !talk && "BroadcastChannel" in window && navigator.locks;
   const channel = shared ? new BroadcastChannel(name) : null;
 
   let source = null;
@@ -33,7 +33,7 @@
   // --- The stream
   function open() {
     const query = new URLSearchParams();
-    if (whole) query.set("item", whole.dataset.id);
+    if (whole || talk) query.set("item", whole?.dataset.id ?? talk.dataset.conversation);
     if (watched) query.set("session", watched.dataset.watched);
     if (lastId) query.set("last_event_id", lastId);
     source = new EventSource(`${address}?${query}`, { withCredentials: true });
@@ -70,6 +70,7 @@
 
   function turn(live) {
     if (live && !isLive) ask(0);
+    if (live && !isLive && talk) speak();
     isLive = live;
   }
 
@@ -140,14 +141,23 @@
     waiting.set(about, { due, timer });
   }
 
+  // A conversation asks for its messages after this one; for what it lacks without.
+  function speak(after) {
+    document.body.dispatchEvent(new CustomEvent("spoken", { detail: { after } }));
+  }
+
   function hear({ kind, id, data }) {
     if (id) lastId = id;
-    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id, data.reply_to));
+    if (kind === "item" && talk && data.reply_to) speak(Number(data.id) - 1);
+    else if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id, data.reply_to));
     else if (kind === "item" && counter()?.id === "news") {
       // An item of a member of an exclusive list is in no home; the list's page asks whether the list has it.
       if (!data.exclusive || "list" in counter().dataset) ask(SPREAD);
     }
-    else if (kind === "reset") ask(RESET_SPREAD);
+    else if (kind === "reset") {
+      ask(RESET_SPREAD);
+      if (talk) soon("messages", RESET_SPREAD, speak);
+    }
     else if (kind === "edit") soon(`edit ${data.id}`, SPREAD, () => renewItem(data.id));
     else if (kind === "delete") {
       removeItem(data.id);

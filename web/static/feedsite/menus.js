@@ -152,7 +152,7 @@ function menuOf(place) {
   const title = document.title.replace(/^\(\d+\+?\) /, "");
 
   function count() {
-    const badge = document.querySelector("#unread [aria-hidden]");
+    const badge = document.querySelector("#unread .loud");
     document.title = badge ? `(${badge.textContent.trim()}) ${title}` : title;
   }
   count();
