@@ -126,7 +126,8 @@ def _entries_statement(kinds: str) -> str:
         ORDER BY n.position DESC LIMIT %(scan)s
     """
     shown = f"""
-        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
+        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
+            shown.newest, shown.count, shown.actors,
             shown.newest > {read_mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
@@ -201,6 +202,8 @@ KindName = Annotated[
         "warning",
         "picture",
         "scheduled",
+        "report",
+        "case",
     ],
     msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
@@ -213,6 +216,8 @@ class _EntryRow(NamedTuple):
     item_id: int | None
     session_id: int | None
     text: str
+    detail: str
+    subject_id: int | None
     newest: int
     actor_count: int
     actors: list[list[Any]]
@@ -230,9 +235,10 @@ class Unread(msgspec.Struct):
 class Entry(msgspec.Struct):
     """One event, once for all users who took part.
 
-    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` has the moderators' `text` instead,
-    and so has a `picture`, for removed pictures of `item`. A `scheduled` says that a post was not published, or is held
-    as `item`.
+    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` is a decision of moderators, with
+    what they did (`detail`) and their `text` instead, and so is a `picture`, for removed pictures of `item`.
+    `subject_id` is the decision's id. A `report` says in `detail` what came of the reader's report. A `case` tells
+    moderators of a case or appeal. A `scheduled` says that a post was not published, or is held as `item`.
     """
 
     id: str
@@ -243,6 +249,8 @@ class Entry(msgspec.Struct):
     item: ItemBody | None
     session: SessionCard | None
     text: str
+    detail: str
+    subject_id: str | None
     created_at: Time
     unread: bool
 
@@ -299,6 +307,8 @@ def _entry(row: _EntryRow, items: Mapping[int, ItemBody], cards: Mapping[int, Se
         item=items[row.item_id] if row.item_id else None,
         session=cards.get(row.session_id) if row.session_id else None,
         text=row.text,
+        detail=row.detail,
+        subject_id=str(row.subject_id) if row.subject_id else None,
         created_at=moment(row.newest),
         unread=row.is_unread,
     )

@@ -35,7 +35,7 @@ def test_all_are_put_away_and_what_comes_later_is_told(ann: User, bob: User) -> 
 
 
 def test_what_moderators_tell_stays(ann: User, bob: User) -> None:
-    actions.warn(user=ann, text="Be kind.")
+    actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="Be kind.")
     items.like(user=bob, item=say(ann))
     Caller(ann).post("v1/notifications/clear")
     assert [entry.text for entry in notifications_page(ann).items] == ["Be kind."]
