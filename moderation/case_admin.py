@@ -157,7 +157,8 @@ class CaseAdmin(DecidingMixin, LogAdmin):
                 case = cases_for(request.user).filter(**about, state=CaseState.OPEN).first()  # type: ignore[arg-type]
                 if case is not None:
                     return redirect("admin:moderation_case_change", case.pk)
-                return redirect(f"{reverse('admin:moderation_case_act')}?{name}={number}")
+                if self.has_decide_permission(request):
+                    return redirect(f"{reverse('admin:moderation_case_act')}?{name}={number}")
         return redirect("admin:moderation_case_changelist")
 
     def act_view(self, request: HttpRequest) -> HttpResponse:

@@ -324,6 +324,11 @@ def unread_count(reader: User) -> Unread:
     """The unread count, usually by one small query."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
+    return count_unread(reader)
+
+
+def count_unread(reader: User) -> Unread:
+    """The unread count, by the full statement."""
     return _capped_count(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])
 
 
