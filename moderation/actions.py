@@ -190,7 +190,7 @@ def _decide(
     verb = Verb.APPROVE if to == CaseState.APPROVED else Verb.REJECT
     after = {"status": subject and subject.status, "case": case.state}
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
-    facts = {**who, "note": note, "before": before, "after": after}
+    facts: dict[str, Any] = {**who, "note": note, "before": before, "after": after}
     if has_changed and to == CaseState.REJECTED:
         log_for_subject(by, verb, grounds=grounds, about=_quoted(subject), **facts)
     else:

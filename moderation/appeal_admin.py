@@ -76,7 +76,7 @@ class AppealAdmin(DecidingMixin, LogAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Appeal]:
         """Without the caller's own."""
         rows: QuerySet[Appeal] = super().get_queryset(request)
-        return rows.exclude(decision__user=request.user)
+        return rows.exclude(decision__user=request.user.pk)
 
     def has_view_permission(self, request: HttpRequest, obj: Appeal | None = None) -> bool:
         """Whether the caller may see appeals. The permission to decide is enough."""

@@ -1,5 +1,7 @@
 """Appeals against decisions: one each, answered once, by another moderator where there is one."""
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -58,10 +60,9 @@ def appeal(*, user: User, decision_id: int, text: str) -> Appeal:
 
 def _notify_moderators(row: Appeal, user: User) -> None:
     able = moderators().exclude(pk=user.pk)
-    others = list(able.exclude(pk=row.decision.by_id).values_list("pk", flat=True))
-    notifications.notify_staff(
-        user_ids=others or list(able.values_list("pk", flat=True)), detail="appeal", subject_id=row.pk
-    )
+    ids = list(able.values_list("pk", flat=True))
+    others = [pk for pk in ids if pk != row.decision.by_id]
+    notifications.notify_staff(user_ids=others or ids, detail="appeal", subject_id=row.pk)
 
 
 def waiting_appeals(by: User) -> QuerySet[Appeal]:
@@ -92,7 +93,7 @@ def answer(*, appeal_id: int, by: User, accepts: bool, text: str = "") -> Appeal
     row.answer, row.answered_by, row.answered_at = text, by, Now()
     row.save(update_fields=["state", "answer", "answered_by", "answered_at"])
     verb = Verb.GRANT if accepts else Verb.DENY
-    about = {"item": decision.item, "session_id": decision.session_id, "user": subject}
+    about: dict[str, Any] = {"item": decision.item, "session_id": decision.session_id, "user": subject}
     log_decision(by, verb, **about, note=text, before={"decision": decision.verb})
     if accepts:
         _undo(decision, by)

@@ -21,7 +21,10 @@ class CaseAct(NamedTuple):
 
 
 WARN = CaseAct(
-    "warn", "w", _("Warn"), _("It stays. The author gets a warning with your text, and can appeal. Close the case.")
+    "warn",
+    "w",
+    _("Warn"),
+    _("It stays. The author gets a warning with your text, and can appeal. The reports are closed."),
 )
 REMOVE = CaseAct("reject", "r", _("Remove"), _("Only the author sees it, and reads why. They can appeal."))
 LIMIT = CaseAct(

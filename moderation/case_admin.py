@@ -304,9 +304,9 @@ class CaseAdmin(DecidingMixin, LogAdmin):
     ) -> None:
         by = request.user
         assert isinstance(by, User)  # noqa: S101 (the admin lets no strangers in)
-        fields = form.cleaned_data if form else {"note": "", "until": None}
+        fields: dict[str, Any] = form.cleaned_data if form else {"note": "", "until": None}
         grounds = form.grounds if form else NONE
-        told = {"case": case, "by": by, "state": state, "note": fields["note"], "grounds": grounds}
+        told: dict[str, Any] = {"case": case, "by": by, "state": state, "note": fields["note"], "grounds": grounds}
         match verb:
             case "approve":
                 actions.approve(case=case, by=by, note=fields["note"], state=state, modified_at=seen)
@@ -503,7 +503,7 @@ class CaseAdmin(DecidingMixin, LogAdmin):
 
 def _above(item: Item) -> list[Item]:
     """The root and the answered post, if staff may read them."""
-    ids = {item.root_id, item.reply_to_id} - {None}
+    ids = {pk for pk in (item.root_id, item.reply_to_id) if pk is not None}
     return list(Item.objects.filter(OPEN_TO_ALL, pk__in=ids).select_related("sender").order_by("pk")) if ids else []
 
 

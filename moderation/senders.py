@@ -1,6 +1,7 @@
 """Bans, black list and white list. Each action is one transaction and, except reactivating, logs a decision."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -112,7 +113,7 @@ def list_sender(
     unban(user=user, by=by, reason=reason)
     before = _rule_of(user)
     rule = _save_rule(user, kind, by, reason)
-    facts = {"before": {"list": before.kind if before else None}, "after": {"list": kind}}
+    facts: dict[str, Any] = {"before": {"list": before.kind if before else None}, "after": {"list": kind}}
     if kind == SenderKind.BLACK:
         log_for_subject(by, Verb.LIST, user=user, note=reason, grounds=grounds, **facts)
     else:

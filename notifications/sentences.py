@@ -15,8 +15,8 @@ from notifications.feed import Entry
 def sentence(entry: Entry) -> SafeString:
     """The sentence of an entry, with links."""
     if entry.kind in OF_MODERATION:
-        words = OF_MODERATION[entry.kind]
-        return format_html("{}", words.get(entry.detail, words[""]))
+        sentences = OF_MODERATION[entry.kind]
+        return format_html("{}", sentences.get(entry.detail, sentences[""]))
     if entry.kind == "picture":
         return format_html("{}", _pictures_removed_text(entry))
     if entry.kind == "scheduled" and entry.item:

@@ -5,7 +5,7 @@ It is signed, part of a link, and valid for an hour. It ends with the suspension
 
 import time
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils.crypto import constant_time_compare, salted_hmac
@@ -30,8 +30,8 @@ class Suspension(NamedTuple):
 
 def suspension_of(user: User) -> Suspension | None:
     """The user's suspension. None if they are not suspended. One whose time is over ends here."""
-    answers = suspension_asked.send(sender=User, user=user)
-    return next((answer for _receiver, answer in answers if answer), None)
+    answers: list[Any] = [answer for _receiver, answer in suspension_asked.send(sender=User, user=user)]
+    return next((answer for answer in answers if answer), None)
 
 
 @transaction.atomic

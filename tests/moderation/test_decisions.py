@@ -79,7 +79,7 @@ def test_a_removal_is_read_by_its_author_alone(
         assert "@moderator" not in answer
         assert "third time" not in answer
     own = logged_in(sender).get(f"/items/{item.pk}").content.decode()
-    assert "Removed by moderators" in own
+    assert "Removed by moderators. See why" in own
     assert f'href="/decisions?item={item.pk}"' in own
     assert 'name="reply_to"' not in own
     assert "Post removed" in logged_in(sender).get(f"/decisions?item={item.pk}").content.decode()
