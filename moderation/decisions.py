@@ -174,4 +174,4 @@ def suspension_of(user: User) -> Suspension | None:
     decision = newest_about(user, Verb.BAN)
     if decision is None:
         return Suspension("", "", rule.until, None)
-    return Suspension(rule_text(decision), decision.text, decision.until, decision.pk)
+    return Suspension(rule_text(decision), decision.text, rule.until, decision.pk)

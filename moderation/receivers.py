@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.dispatch import receiver
+from django.utils import timezone
 
 from accounts.export import ExportFile
 from accounts.models import User
@@ -80,7 +81,10 @@ def write_session_case(
 @receiver(suspension_asked)
 def suspension_of(sender: type[User], user: User, **kwargs: Any) -> Suspension | None:
     """The user's suspension. One whose time is over ends here."""
-    return None if senders.end_suspension(user_id=user.pk) else decisions.suspension_of(user)
+    found = decisions.suspension_of(user)
+    if found and found.until and found.until <= timezone.now() and senders.end_suspension(user_id=user.pk):
+        return None
+    return found
 
 
 @receiver(account_purged)

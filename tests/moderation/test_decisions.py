@@ -356,3 +356,16 @@ def test_what_is_not_told_stays_in_the_log(say: Say, sender: User, moderator: Us
     pictures.show(item=item, by=moderator)
     assert not decisions_about(sender).exists()
     assert told(sender) == []
+
+
+@pytest.mark.slow
+def test_the_account_rules_tell_their_reason_and_end(desk: Client, sender: User) -> None:
+    address, until = "/admin/moderation/senderrule/add/", timezone.now() + timedelta(days=2)
+    fields = {"user": sender.pk, "kind": "ban", "reason": "Enough.", "until": f"{until:%Y-%m-%dT%H:%M}"}
+    for wrong in ({"kind": "black"}, {"until": "2001-01-01T00:00"}, {"until": "soon"}):
+        assert 'class="errorlist"' in desk.post(address, fields | wrong).content.decode()
+    assert not SenderRule.objects.exists()
+    assert desk.post(address, fields).status_code == 302
+    (decision,) = decisions_about(sender)
+    assert (decision.text, decision.until) == ("Enough.", SenderRule.objects.get().until)
+    assert decision.until == until.replace(second=0, microsecond=0)
