@@ -118,8 +118,8 @@ MEANINGS = {
     ),
     "unban": gettext_lazy("They can log in again, and their posts are back. Removed posts stay removed."),
     "warn": gettext_lazy(
-        "They get a notification with your words below and the beginning of what you selected. "
-        "Nothing else changes. This can't be undone."
+        "They get a notification with your words below and the beginning of what you selected, and can appeal. "
+        "Nothing else changes."
     ),
     "open": gettext_lazy("It waits in the queue for a decision. Until then nothing changes."),
 }

@@ -1,13 +1,18 @@
-// Keys of the queue and of a case: j and k go on and back, Enter opens, a letter chooses an act. The page names them.
+// Reply templates, and keys of the queue and of a case: j and k go on and back, Enter opens, a letter chooses an act.
 "use strict";
 (() => {
+  document.addEventListener("change", (event) => {
+    const words = event.target.id === "id_template" && event.target.selectedOptions[0].dataset.text;
+    if (words) document.getElementById("id_text").value = words;
+  });
+
   if (/(?:^|; )keys=off/.test(document.cookie)) return;
-  const rows = [...document.querySelectorAll("#result_list tbody tr")];
   let at = -1;
 
   const go = (step) => {
     const link = document.querySelector(`[data-step="${step}"]`);
     if (link) return link.click();
+    const rows = document.querySelectorAll("#result_list tbody tr");
     if (!rows.length) return;
     at = Math.min(Math.max(at + (step === "next" ? 1 : -1), 0), rows.length - 1);
     const opens = rows[at].querySelector("th a, td a");
@@ -26,12 +31,5 @@
       act.focus();
       event.preventDefault();
     }
-  });
-
-  const template = document.getElementById("id_template");
-  const text = document.getElementById("id_text");
-  template?.addEventListener("change", () => {
-    const chosen = template.selectedOptions[0];
-    if (text && chosen?.dataset.text) text.value = chosen.dataset.text;
   });
 })();
