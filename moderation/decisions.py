@@ -80,7 +80,8 @@ def log_for_subject(
         notifications.notify_of_pictures(item=item, decision_id=decision.pk, text=text)
         return decision
     detail = "reject_session" if verb == Verb.REJECT and item is None else verb.value
-    quoted = f"“{excerpt(" ".join(about.split()), ABOUT_LETTERS)}”" if about else ""
+    about = " ".join(about.split())
+    quoted = f"“{excerpt(about, ABOUT_LETTERS)}”" if about else ""
     words = "\n".join(filter(None, (text, quoted)))
     notifications.notify_of_decision(user=subject, decision_id=decision.pk, detail=detail, text=words)
     if verb == Verb.BAN:
