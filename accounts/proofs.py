@@ -15,11 +15,13 @@ class LoginEndedError(AuthenticationFailed):
     default_detail = "Your login has ended. Log in again."
 
 
-def lock_if_valid(user: User) -> None:
+def lock_if_valid(user: User, *, is_active: bool = True) -> None:
     """Lock the user's row in the caller's transaction. `user`: as they were when the caller proved who they are.
+    `is_active`: False for what suspended users may do.
 
-    Raises EndedError.
+    Raises LoginEndedError.
     """
-    same = User.objects.active().filter(pk=user.pk, password=user.password, session_epoch=user.session_epoch)
+    users = User.objects.filter(is_active=is_active, deleted_at=None)
+    same = users.filter(pk=user.pk, password=user.password, session_epoch=user.session_epoch)
     if not same.locked().values_list("pk").first():
         raise LoginEndedError

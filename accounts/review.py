@@ -59,8 +59,14 @@ class JudgeError(PermissionError):
 
 
 def may_judge(author: User | None, by: User | None) -> bool:
-    """Whether `by` (None: the site) may decide about an author. Only superusers do about superusers and themselves."""
-    return by is None or by.is_superuser or author is None or not (author.is_superuser or author.pk == by.pk)
+    """Whether `by` (None: the site) may decide about an author. Only superusers do about superusers, and about
+    themselves only the last one.
+    """
+    if by is None or author is None:
+        return True
+    if author.pk == by.pk:
+        return by.is_superuser and not User.objects.active().filter(is_superuser=True).exclude(pk=by.pk).exists()
+    return by.is_superuser or not author.is_superuser
 
 
 def check_judge(author: User | None, by: User | None) -> None:

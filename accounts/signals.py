@@ -55,3 +55,8 @@ text_submitted = Signal()
 # locked. Arguments: session_id (int), author (User), text (str), reasons (list[str]).
 # Receivers: moderation.receivers.write_session_case.
 session_held = Signal()
+
+# A user who proved who they are is inactive. Arguments: user (User). Receivers end a suspension whose time is over, and
+# return the one that stands (accounts.signing_in.suspension.Suspension), or nothing.
+# Receivers: moderation.receivers.suspension_of.
+suspension_asked = Signal()

@@ -107,6 +107,7 @@ program_patterns = [
     path("oauth/token", oauth.TokenView.as_view(), name="oauth-token"),
     path("oauth/revoke", oauth.RevokeView.as_view(), name="oauth-revoke"),
     path(".well-known/oauth-authorization-server", oauth.metadata, name="oauth-metadata"),
+    path("disputes/strikes/<number:decision_id>", views.strike, name="strike"),
     path(".well-known/nodeinfo", instance.nodeinfo_links, name="nodeinfo-links"),
     path("nodeinfo/2.0", instance.nodeinfo, name="nodeinfo"),
 ]

@@ -4,9 +4,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from django.db import IntegrityError, transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.http import OAuth2ResponseRedirect
 from oauth2_provider.models import AccessToken
@@ -131,3 +133,9 @@ def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -
         return show(request, "clientapi/refused.html", {"is_denied": True})
     fields = {"error": "access_denied"} | ({"state": credentials["state"]} if credentials.get("state") else {})
     return _redirect_to_app(f"{address}{'&' if '?' in address else '?'}{urlencode(fields)}", app)
+
+
+@require_safe
+def strike(request: HttpRequest, decision_id: int) -> HttpResponse:
+    """A decision, under the address that Mastodon's apps open."""
+    return redirect("decision", decision_id)

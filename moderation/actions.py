@@ -4,6 +4,7 @@ Each action is one transaction and logs a decision. It locks the item before the
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -14,8 +15,8 @@ from accounts import review
 from accounts.models import User
 from items.filters.matching import fold
 from items.models import Item
-from items.pages.reading import excerpt
 from moderation import senders, subjects
+from moderation.decisions import NONE, Grounds, log_for_subject
 from moderation.log import log_decision
 from moderation.models import Case, CaseSource, CaseState, Verb, WordRule
 from notifications import actions as notifications
@@ -23,8 +24,6 @@ from storage.connections import fetch, id_array
 
 REASONS = 20
 """Newest reasons kept of a case. Each edit of a held item may add some."""
-ABOUT_LETTERS = 200
-"""Most characters quoted in a warning."""
 
 # Leaves out removed rules, and does not lock rules against other items.
 JOIN_WORDS = """
@@ -103,23 +102,73 @@ def approve(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN
     return _decide(case, by, CaseState.APPROVED, note, state, modified_at)
 
 
-def reject(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN) -> Case:
-    """Hide the item from all but its sender. Raises DecidedError, JudgeError."""
-    return _decide(case, by, CaseState.REJECTED, note, state, None)
+@transaction.atomic
+def approve_and_warn(
+    *, case: Case, by: User, grounds: Grounds, note: str = "", state: str = CaseState.OPEN, modified_at: Any = None
+) -> Case:
+    """Publish the item, and warn its author."""
+    decided = _decide(case, by, CaseState.APPROVED, note, state, modified_at, is_violation=True)
+    about = "" if decided.is_of_account else _quoted(subjects.subject_of(decided))
+    warn(user=decided.sender, by=by, grounds=grounds, note=note, about=about, item=decided.item)
+    return decided
+
+
+def publish_after_appeal(*, case: Case, by: User) -> Case:
+    """Publish a rejected item again. Reporters hear nothing: their report was heard."""
+    return _decide(case, by, CaseState.APPROVED, "", CaseState.REJECTED, None, is_after_appeal=True)
+
+
+def reject(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN, grounds: Grounds = NONE) -> Case:
+    """Hide the item from all but its sender, and tell them. Raises DecidedError, JudgeError."""
+    return _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds)
 
 
 @transaction.atomic
-def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN) -> Case:
-    """Reject the item and ban its sender."""
-    if case.host and case.item_id is None and case.session_id is None:  # as a report of the account does
-        User.objects.locked().get(pk=case.host.pk)
-    decided = _decide(case, by, CaseState.REJECTED, note, state, None)
-    senders.ban(user=decided.sender, by=by, reason=note)
+def reject_and_limit(
+    *, case: Case, by: User, note: str = "", state: str = CaseState.OPEN, grounds: Grounds = NONE
+) -> Case:
+    """Reject the item, and hold all later ones of its sender for review."""
+    _lock_account(case)
+    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds)
+    senders.limit(user=decided.sender, by=by, reason=note, grounds=grounds)
     return decided
 
 
 @transaction.atomic
-def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified_at: Any) -> Case:
+def reject_and_ban(
+    *,
+    case: Case,
+    by: User,
+    note: str = "",
+    state: str = CaseState.OPEN,
+    grounds: Grounds = NONE,
+    until: datetime | None = None,
+) -> Case:
+    """Reject the item and ban its sender."""
+    _lock_account(case)
+    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds)
+    senders.ban(user=decided.sender, by=by, reason=note, grounds=grounds, until=until)
+    return decided
+
+
+def _lock_account(case: Case) -> None:
+    if case.host and case.is_of_account:  # as a report of the account does
+        User.objects.locked().get(pk=case.host.pk)
+
+
+@transaction.atomic
+def _decide(
+    case: Case,
+    by: User,
+    to: CaseState,
+    note: str,
+    state: str,
+    modified_at: Any,
+    *,
+    grounds: Grounds = NONE,
+    is_violation: bool = False,
+    is_after_appeal: bool = False,
+) -> Case:
     subject = subjects.lock(case.item_id, case.session_id)
     case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
     review.check_judge(case.sender, by)
@@ -128,8 +177,9 @@ def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified
     if modified_at is not None and subject and subject.modified_at > modified_at:
         raise ChangedError
     before = {"status": subject and subject.status, "case": case.state}
+    has_changed = False
     if subject:
-        subjects.set_review_status(
+        has_changed = subjects.set_review_status(
             case, review.ReviewStatus.PUBLISHED if to == CaseState.APPROVED else review.ReviewStatus.REJECTED
         )
         subject = subjects.subject_of(case)
@@ -140,8 +190,25 @@ def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified
     verb = Verb.APPROVE if to == CaseState.APPROVED else Verb.REJECT
     after = {"status": subject and subject.status, "case": case.state}
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
-    log_decision(by, verb, **who, note=note, before=before, after=after)
+    facts: dict[str, Any] = {**who, "note": note, "before": before, "after": after}
+    if has_changed and to == CaseState.REJECTED:
+        log_for_subject(by, verb, grounds=grounds, about=_quoted(subject), **facts)
+    else:
+        log_decision(by, verb, **facts)
+    if not is_after_appeal:
+        _notify_reporters(case, by, "done" if is_violation or to == CaseState.REJECTED else "")
     return case
+
+
+def _quoted(subject: review.Subject | None) -> str:
+    return " ".join(filter(None, (subject.title, subject.text))) if subject else ""
+
+
+def _notify_reporters(case: Case, by: User, outcome: str) -> None:
+    """Tell who reported it that moderators looked, and whether they did something. The decider knows."""
+    reporters = list(case.reports.exclude(reporter=by).values_list("reporter", flat=True))
+    if reporters:
+        notifications.notify_of_report(user_ids=reporters, detail=outcome)
 
 
 # --- Without a report ------------------------------------------------------------------------------------
@@ -178,33 +245,47 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 
 @transaction.atomic
-def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
+def reject_by_hand(
+    *,
+    by: User,
+    note: str = "",
+    grounds: Grounds = NONE,
+    item_id: int | None = None,
+    session_id: int | None = None,
+) -> bool:
     """Reject an item or session, by its open case or a new one. Raises JudgeError."""
     subject = _lock_subject(item_id, session_id, by)
     if subject is None or subject.status in (review.ReviewStatus.DELETED, review.ReviewStatus.REJECTED):
         return False
-    reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note)
+    reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note, grounds=grounds)
     return True
 
 
 @transaction.atomic
-def end_session(*, session_id: int, by: User, note: str = "") -> bool:
+def end_session(*, session_id: int, by: User, note: str = "", grounds: Grounds = NONE) -> bool:
     """End or cancel a live session. Raises JudgeError."""
     subject = _lock_subject(None, session_id, by)
     if subject is None or not review.sessions.end(session_id):
         return False
-    log_decision(by, Verb.END, session_id=session_id, user=subject.author, note=note)
+    log_for_subject(
+        by,
+        Verb.END,
+        session_id=session_id,
+        user=subject.author,
+        note=note,
+        grounds=grounds,
+        about=subject.title,
+    )
     return True
 
 
 @transaction.atomic
-def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
+def warn(*, user: User, by: User, grounds: Grounds, note: str = "", about: str = "", item: Item | None = None) -> bool:
     """Warn a user. `about`: the text in question. False if inactive. Raises JudgeError."""
     review.check_judge(user, by)
     if not user.is_active:
         return False
-    notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
-    log_decision(by, Verb.WARN, user=user, item=item, note=note)
+    log_for_subject(by, Verb.WARN, user=user, item=item, note=note, grounds=grounds, about=about)
     return True
 
 

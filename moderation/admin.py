@@ -14,7 +14,7 @@ from accounts.levels_admin import handle_column
 from accounts.models import User
 from media import attaching
 from media.admin import ShotList, thumbnails
-from moderation import case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
+from moderation import appeal_admin, case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
 from moderation.reading import cases_for
 from web.admin import LogAdmin
@@ -84,7 +84,7 @@ class DecisionAdmin(LogAdmin):
     list_display = ("at", "sentence", "why")
     list_display_links = ("at",)
     list_filter = ("verb",)
-    list_select_related = ("by", "user")
+    list_select_related = ("by", "user", "rule")
     sortable_by = ("at",)
     search_fields = ("=item__id", "=session_id", "=by__username", "=user__username")
     search_help_text = _("ID of a post or live session, or full username of a moderator or member.")

@@ -23,13 +23,13 @@ from items.models import Item
 from items.pages.reading import excerpt
 from media import attaching
 from moderation import actions, links, pictures, rules, senders, subjects
-from moderation.models import Case, SenderKind, SenderRule
+from moderation.forms import GroundsForm
+from moderation.models import Case, ReplyTemplate, SenderKind, SenderRule
 from moderation.reading import log_reading, readable
 from web.rest import parse_id
 
 AT_ONCE = 100
 """Rows per request. Each takes a transaction or two."""
-NOTE_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,24 @@ KINDS = [
         "items",
         "items.view_item",
         "admin:items_item",
-        ("hold", "reject", "hide", "show", "uncard", "ban", "warn", "open"),
+        ("reject", "warn", "limit", "ban", "hold", "hide", "show", "uncard", "open"),
     ),
     RowKind(
-        "sessions", "live.view_livesession", "admin:live_livesession", ("end", "hold", "reject", "ban", "warn", "open")
+        "sessions",
+        "live.view_livesession",
+        "admin:live_livesession",
+        ("end", "reject", "warn", "limit", "ban", "hold", "open"),
     ),
-    RowKind("users", "accounts.view_user", "admin:accounts_user", ("warn", "ban", "unban")),
+    RowKind("users", "accounts.view_user", "admin:accounts_user", ("warn", "limit", "ban", "unban")),
 ]
 LABELS = {
     "hold": gettext_lazy("Hold for review"),
-    "reject": gettext_lazy("Reject"),
+    "reject": gettext_lazy("Remove"),
     "hide": gettext_lazy("Hide the pictures"),
     "show": gettext_lazy("Show the pictures again"),
     "uncard": gettext_lazy("Remove the link preview"),
     "end": gettext_lazy("End"),
+    "limit": gettext_lazy("Limit"),
     "ban": gettext_lazy("Suspend"),
     "unban": gettext_lazy("Lift the suspension"),
     "warn": gettext_lazy("Warn"),
@@ -89,11 +93,12 @@ LABELS = {
 MEANINGS = {
     "hold": gettext_lazy("Only the author can see it until a moderator approves it. It waits in the queue."),
     "reject": gettext_lazy(
-        "Only the author can see it, marked as rejected. You can still approve it later, in its case."
+        "Only the author can see it, marked as removed, and reads why. They can appeal. You can publish it again "
+        "in its case."
     ),
     "hide": gettext_lazy(
         "The post stays up without its pictures. Their files go offline at once. The author gets a "
-        "notification with your words below."
+        "notification with your words below, and can appeal."
     ),
     "show": gettext_lazy("Hidden pictures are back, under new addresses."),
     "uncard": gettext_lazy(
@@ -102,26 +107,32 @@ MEANINGS = {
     "end": gettext_lazy(
         "A live session ends at once and becomes a replay. An upcoming one is cancelled. This can't be undone."
     ),
-    "ban": gettext_lazy(
-        "They're logged out, and their profiles and posts are hidden until you lift the suspension. "
-        "The posts and live sessions you selected are rejected. Staff can't be suspended."
+    "limit": gettext_lazy(
+        "Each later post waits for a moderator before others see it. They read why, and can appeal. To end it, remove "
+        "their account rule."
     ),
-    "unban": gettext_lazy("They can log in again, and their posts are back. Rejected posts stay rejected."),
+    "ban": gettext_lazy(
+        "They're logged out, and their profiles and posts are hidden until the time below, or until you lift the "
+        "suspension. They get an email, and can appeal. The posts and live sessions you selected are removed. Staff "
+        "can't be suspended."
+    ),
+    "unban": gettext_lazy("They can log in again, and their posts are back. Removed posts stay removed."),
     "warn": gettext_lazy(
-        "They get a notification with your words below and the beginning of what you selected. "
-        "Nothing else changes. This can't be undone."
+        "They get a notification with your words below and the beginning of what you selected, and can appeal. "
+        "Nothing else changes."
     ),
     "open": gettext_lazy("It waits in the queue for a decision. Until then nothing changes."),
 }
 DONE: dict[str, Callable[[int], str]] = {
     "hold": lambda n: ngettext("%(count)d held for review.", "%(count)d held for review.", n),
-    "reject": lambda n: ngettext("%(count)d rejected.", "%(count)d rejected.", n),
+    "reject": lambda n: ngettext("%(count)d removed.", "%(count)d removed.", n),
     "hide": lambda n: ngettext("Pictures of %(count)d post hidden.", "Pictures of %(count)d posts hidden.", n),
     "show": lambda n: ngettext(
         "Pictures of %(count)d post shown again.", "Pictures of %(count)d posts shown again.", n
     ),
     "uncard": lambda n: ngettext("%(count)d link preview removed.", "%(count)d link previews removed.", n),
     "end": lambda n: ngettext("%(count)d live session ended.", "%(count)d live sessions ended.", n),
+    "limit": lambda n: ngettext("%(count)d user limited.", "%(count)d users limited.", n),
     "ban": lambda n: ngettext("%(count)d user suspended.", "%(count)d users suspended.", n),
     "unban": lambda n: ngettext("Suspension lifted for %(count)d user.", "Suspension lifted for %(count)d users.", n),
     "warn": lambda n: ngettext("%(count)d user warned.", "%(count)d users warned.", n),
@@ -134,14 +145,17 @@ LEFT: dict[str, Callable[[int], str]] = {
         n,
     ),
     "reject": lambda n: ngettext(
-        "%(count)d not changed: already rejected or deleted.",
-        "%(count)d not changed: already rejected or deleted.",
+        "%(count)d not changed: already removed or deleted.",
+        "%(count)d not changed: already removed or deleted.",
         n,
     ),
     "hide": lambda n: ngettext("%(count)d post has no picture to hide.", "%(count)d posts have no picture to hide.", n),
     "show": lambda n: ngettext("%(count)d post has no hidden picture.", "%(count)d posts have no hidden picture.", n),
     "uncard": lambda n: ngettext("%(count)d post has no link preview.", "%(count)d posts have no link preview.", n),
     "end": lambda n: ngettext("%(count)d was already over.", "%(count)d were already over.", n),
+    "limit": lambda n: ngettext(
+        "%(count)d user was already limited or suspended.", "%(count)d users were already limited or suspended.", n
+    ),
     "ban": lambda n: ngettext("%(count)d user was already suspended.", "%(count)d users were already suspended.", n),
     "unban": lambda n: ngettext("%(count)d user wasn't suspended.", "%(count)d users weren't suspended.", n),
     "warn": lambda n: ngettext(
@@ -167,30 +181,16 @@ DONE_PICTURES: dict[str, Callable[[int], str]] = {
 }
 
 
-class ActForm(forms.Form):
-    """An action and its note."""
+class ActForm(GroundsForm):
+    """An action, its grounds and its note."""
 
     verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose an action.")})
-    note = forms.CharField(
-        label=gettext_lazy("Why"),
-        max_length=NOTE_LENGTH,
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
-        help_text=gettext_lazy("Saved in the log. A warning shows it to the user."),
-    )
 
     def __init__(self, verbs: Sequence[str], data: Any = None) -> None:
         super().__init__(data)
         verb = self.fields["verb"]
         assert isinstance(verb, forms.ChoiceField)  # noqa: S101 (for the type checker)
         verb.choices = [(name, LABELS[name]) for name in verbs]
-
-    def clean_note(self) -> str:
-        """Raise ValidationError for a warning without text."""
-        note = str(self.cleaned_data["note"])
-        if self.cleaned_data.get("verb") == "warn" and not note:
-            raise forms.ValidationError(_("Write what to tell the user."))
-        return note
 
 
 def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
@@ -214,8 +214,8 @@ def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
     verbs = [verb for verb in kind.verbs if verb != "unban" or banned]
     form = ActForm(verbs, request.POST or None)
     if form.is_valid():
-        verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
-        _report_outcome(request, verb, _apply_to_all(verb, targets, by, note, _chosen_pictures(request)))
+        verb = form.cleaned_data["verb"]
+        _report_outcome(request, verb, _apply_to_all(verb, targets, by, form, _chosen_pictures(request)))
         return redirect(back)
     for target in targets:
         if target.item:
@@ -224,6 +224,7 @@ def act_on_chosen(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "title": _("Moderate"),
         "opts": Case._meta,
         "form": form,
+        "templates": ReplyTemplate.objects.all(),
         "targets": targets,
         "banned": banned,
         **_media(targets),
@@ -264,17 +265,17 @@ def _targets(kind: RowKind, ids: list[int], by: User) -> list[Target]:
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 
-def _apply_to_all(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
+def _apply_to_all(verb: str, targets: list[Target], by: User, form: ActForm, chosen: list[int] | None) -> Counter[str]:
     """Counts successes (`done`) and failures by reason (a key of LEFT)."""
     found: Counter[str] = Counter()
     warned: set[int] = set()
     for target in targets:
-        if verb in ("ban", "warn", "unban"):
+        if verb in ("ban", "limit", "warn", "unban"):
             if target.user.pk in warned:
                 continue
             warned.add(target.user.pk)
         try:
-            found["done" if _apply(verb, target, by, note, chosen) else verb] += 1
+            found["done" if _apply(verb, target, by, form, chosen) else verb] += 1
         except review.JudgeError:
             found["barred"] += 1
         except PermissionError:
@@ -282,34 +283,46 @@ def _apply_to_all(verb: str, targets: list[Target], by: User, note: str, chosen:
     if verb == "ban":  # items of staff stay, because staff is not banned
         for target in targets:
             if target.subject and senders.may_be_banned(target.user, by):
-                actions.reject_by_hand(by=by, note=note, **target.about)
+                note = form.cleaned_data["note"]
+                actions.reject_by_hand(by=by, note=note, grounds=form.grounds, **target.about)
     return found
 
 
-def _apply(verb: str, target: Target, by: User, note: str, chosen: list[int] | None) -> bool:
-    if verb in ("hide", "show"):
-        assert target.item is not None  # noqa: S101 (verbs of items alone)
-        do = pictures.hide if verb == "hide" else pictures.show
-        return do(item=target.item, by=by, ids=chosen, note=note) > 0
-    if verb == "uncard":
-        assert target.item is not None  # noqa: S101 (a verb of items alone)
-        card = target.item.link_card
-        return card is not None and links.remove_card(card=card, by=by, item=target.item, note=note)
+def _apply(verb: str, target: Target, by: User, form: ActForm, chosen: list[int] | None) -> bool:
+    note, grounds = form.cleaned_data["note"], form.grounds
     match verb:
+        case "hide" | "show":
+            assert target.item is not None  # noqa: S101 (verbs of items alone)
+            pictured = {"item": target.item, "by": by, "ids": chosen, "note": note}
+            changed = pictures.hide(**pictured, grounds=grounds) if verb == "hide" else pictures.show(**pictured)
+            return changed > 0
+        case "uncard":
+            assert target.item is not None  # noqa: S101 (a verb of items alone)
+            card = target.item.link_card
+            return card is not None and links.remove_card(card=card, by=by, item=target.item, note=note)
         case "hold":
             return actions.hold_by_hand(by=by, note=note, **target.about)
         case "reject":
-            return actions.reject_by_hand(by=by, note=note, **target.about)
+            return actions.reject_by_hand(by=by, note=note, grounds=grounds, **target.about)
         case "open":
             return actions.open_by_hand(by=by, note=note, **target.about) is not None
         case "end":
-            return actions.end_session(by=by, note=note, **target.about)
+            return actions.end_session(by=by, note=note, grounds=grounds, **target.about)
+    return _apply_to_user(verb, target, by, form)
+
+
+def _apply_to_user(verb: str, target: Target, by: User, form: ActForm) -> bool:
+    note, grounds = form.cleaned_data["note"], form.grounds
+    match verb:
         case "ban":
-            return senders.ban(user=target.user, by=by, reason=note)
+            until = form.cleaned_data["until"]
+            return senders.ban(user=target.user, by=by, reason=note, grounds=grounds, until=until)
+        case "limit":
+            return senders.limit(user=target.user, by=by, reason=note, grounds=grounds)
         case "unban":
             return senders.unban(user=target.user, by=by, reason=note)
     about = rules.item_text(target.item) if target.item else target.words
-    return actions.warn(user=target.user, by=by, note=note, about=about, item=target.item)
+    return actions.warn(user=target.user, by=by, grounds=grounds, note=note, about=about, item=target.item)
 
 
 def _report_outcome(request: HttpRequest, verb: str, found: Counter[str]) -> None:

@@ -16,7 +16,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
@@ -29,12 +29,15 @@ from accounts.about.site import current
 from accounts.models import User
 from accounts.people import badged_username, full_name_of
 from accounts.review import Subject
-from items.models import Status, was_edited
+from items.models import OPEN_TO_ALL, Item, Status, was_edited
 from items.pages.reading import excerpt
 from media import attaching
 from media.admin import ShotList, thumbnails
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
-from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
+from moderation.case_acts import VERBS, acts_of
+from moderation.decisions import NONE, decisions_about
+from moderation.forms import GroundsForm
+from moderation.models import Case, CaseState, Decision, ReplyTemplate, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
 from relations.visibility import profile_relation
 from web.admin import DecidingMixin, LogAdmin, confirmation_page, count_referring, sentence_with_count
@@ -45,6 +48,8 @@ PICTURE_VERB = re.compile(r"(hide|show)-(all|[0-9]{1,16})", re.ASCII)
 """Values of picture buttons: action, and a picture's id or all."""
 AT_ONCE = 100
 """Cases per action."""
+OTHERS = 5
+"""Newest other cases of the author on a case's page."""
 SHOWN = 100
 """Reports and log entries on a case's page."""
 RULES_NAMED = 5
@@ -126,6 +131,9 @@ class CaseAdmin(DecidingMixin, LogAdmin):
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
+    class Media:
+        js = ("moderation/case.js",)
+
     def wants_proof(self, request: HttpRequest) -> bool:
         """Whether the request bans somebody."""
         return "ban" in (request.POST.get("verb"), request.POST.get("action"))
@@ -138,7 +146,20 @@ class CaseAdmin(DecidingMixin, LogAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Add the page to act without a report."""
         act = path("act/", self.admin_site.admin_view(self.act_view), name="moderation_case_act")
-        return [act, *super().get_urls()]
+        find = path("find/", self.admin_site.admin_view(self.find_view), name="moderation_case_find")
+        return [act, find, *super().get_urls()]
+
+    def find_view(self, request: HttpRequest) -> HttpResponse:
+        """Lead from a menu of the site to the open case of an item or user, or to the page to act without one."""
+        for name, of in (("items", {}), ("users", {"item": None, "session_id": None})):
+            if number := parse_id(request.GET.get(name, "")):
+                about = {"item" if name == "items" else "host": number, **of}
+                case = cases_for(request.user).filter(**about, state=CaseState.OPEN).first()  # type: ignore[arg-type]
+                if case is not None:
+                    return redirect("admin:moderation_case_change", case.pk)
+                if self.has_decide_permission(request):
+                    return redirect(f"{reverse('admin:moderation_case_act')}?{name}={number}")
+        return redirect("admin:moderation_case_changelist")
 
     def act_view(self, request: HttpRequest) -> HttpResponse:
         """Act without a report."""
@@ -257,7 +278,7 @@ class CaseAdmin(DecidingMixin, LogAdmin):
         decided = late = edited = barred = staff = 0
         for case in cases:
             try:
-                self._decide(request, case, verb, CaseState.OPEN, seen, "")
+                self._decide(request, case, verb, CaseState.OPEN, seen)
                 decided += 1
             except actions.DecidedError:
                 late += 1
@@ -278,15 +299,25 @@ class CaseAdmin(DecidingMixin, LogAdmin):
             if count:
                 self.message_user(request, sentence_with_count(why, count), messages.WARNING)
 
-    def _decide(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
+    def _decide(
+        self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, form: GroundsForm | None = None
+    ) -> None:
         by = request.user
         assert isinstance(by, User)  # noqa: S101 (the admin lets no strangers in)
-        if verb == "approve":
-            actions.approve(case=case, by=by, note=note, state=state, modified_at=seen)
-        elif verb == "reject":
-            actions.reject(case=case, by=by, note=note, state=state)
-        else:
-            actions.reject_and_ban(case=case, by=by, note=note, state=state)
+        fields: dict[str, Any] = form.cleaned_data if form else {"note": "", "until": None}
+        grounds = form.grounds if form else NONE
+        told: dict[str, Any] = {"case": case, "by": by, "state": state, "note": fields["note"], "grounds": grounds}
+        match verb:
+            case "approve":
+                actions.approve(case=case, by=by, note=fields["note"], state=state, modified_at=seen)
+            case "warn":
+                actions.approve_and_warn(**told, modified_at=seen)
+            case "reject":
+                actions.reject(**told)
+            case "limit":
+                actions.reject_and_limit(**told)
+            case _:
+                actions.reject_and_ban(**told, until=fields["until"])
 
     def _confirm_ban(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
         senders = {case.sender.pk: case.sender for case in cases}
@@ -340,27 +371,34 @@ class CaseAdmin(DecidingMixin, LogAdmin):
         return self._handle_decision(request, case)
 
     def _handle_decision(self, request: HttpRequest, case: Case) -> HttpResponse:
-        verb, state, note = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state", "note"))
+        verb, state = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state"))
         seen = _parse_moment(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
-        if picture := PICTURE_VERB.fullmatch(verb):
-            self._decide_pictures(request, case, *picture.groups(), note=note.strip()[:500])
+        picture = PICTURE_VERB.fullmatch(verb)
+        if not picture and verb != "unban" and (verb not in VERBS or seen is None):
             return again
-        if verb not in ("approve", "reject", "ban", "unban") or seen is None:
+        form = GroundsForm(request.POST)
+        if not form.is_valid():
+            context = self._context(request, case) | {"form": form}
+            return TemplateResponse(request, "admin/moderation/case/change_form.html", context)
+        if picture:
+            self._decide_pictures(request, case, *picture.groups(), form=form)
             return again
-        note = note.strip()[:500]
         if verb == "unban":
-            name = {"user": f"@{case.sender.username}"}
-            if senders.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
-                self.message_user(request, gettext("%(user)s is no longer suspended.") % name, messages.SUCCESS)
-            else:
-                self.message_user(request, gettext("%(user)s wasn't suspended.") % name, messages.WARNING)
+            self._unban(request, case.sender, form.cleaned_data["note"])
             return again
         if verb == "ban" and "confirmed" not in request.POST:
-            fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
-            return self._confirm_ban(request, [case], list(fields.items()))
+            names = ("verb", "state", "modified_at", *form.fields)
+            return self._confirm_ban(request, [case], [(name, request.POST.get(name, "")) for name in names])
+        assert seen is not None  # noqa: S101 (checked above)
+        return self._decide_one(request, case, verb, state, seen, form)
+
+    def _decide_one(
+        self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, form: GroundsForm
+    ) -> HttpResponse:
+        again = redirect("admin:moderation_case_change", case.pk)
         try:
-            self._decide(request, case, verb, state, seen, note)
+            self._decide(request, case, verb, state, seen, form)
         except actions.DecidedError as error:
             other = error.case.decided_by
             words = gettext("Already decided by %(user)s: %(state)s.")
@@ -375,9 +413,11 @@ class CaseAdmin(DecidingMixin, LogAdmin):
             return again
         done = {
             "approve": gettext("Approved."),
-            "reject": gettext("Rejected."),
-            "ban": gettext("Rejected. %(user)s is suspended.") % {"user": f"@{case.sender.username}"},
-        }[verb]
+            "warn": gettext("Kept. %(user)s is warned."),
+            "reject": gettext("Removed."),
+            "limit": gettext("Removed. %(user)s is limited."),
+            "ban": gettext("Removed. %(user)s is suspended."),
+        }[verb] % {"user": f"@{case.sender.username}"}
         following = self._queue(request).filter(pk__gt=case.pk).order_by("pk").first()
         if following is None or state != CaseState.OPEN:
             self.message_user(request, done, messages.SUCCESS)
@@ -386,15 +426,24 @@ class CaseAdmin(DecidingMixin, LogAdmin):
         self.message_user(request, f"{done} {then}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
-    def _decide_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
+    def _unban(self, request: HttpRequest, user: User, note: str) -> None:
+        name = {"user": f"@{user.username}"}
+        if senders.unban(user=user, by=request.user, reason=note):  # type: ignore[arg-type]
+            self.message_user(request, gettext("%(user)s is no longer suspended.") % name, messages.SUCCESS)
+        else:
+            self.message_user(request, gettext("%(user)s wasn't suspended.") % name, messages.WARNING)
+
+    def _decide_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, form: GroundsForm) -> None:
         by: User = request.user  # type: ignore[assignment]
         ids = None if which == "all" else [int(which)]
-        if case.item:
-            do = pictures.hide if verb == "hide" else pictures.show
-            count = do(item=case.item, by=by, ids=ids, note=note)
+        note, grounds = form.cleaned_data["note"], form.grounds
+        if case.item and verb == "hide":
+            count = pictures.hide(item=case.item, by=by, ids=ids, note=note, grounds=grounds)
+        elif case.item:
+            count = pictures.show(item=case.item, by=by, ids=ids, note=note)
         else:
             session = {"session_id": case.session_id or 0, "medium_id": ids[0] if ids else 0}
-            count = int(verb == "hide" and pictures.uncover(**session, by=by, note=note))
+            count = int(verb == "hide" and pictures.uncover(**session, by=by, note=note, grounds=grounds))
         if count:
             self.message_user(request, sentence_with_count(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
         else:
@@ -420,6 +469,14 @@ class CaseAdmin(DecidingMixin, LogAdmin):
             "listed": (listed := SenderRule.objects.filter(user=sender).first()),
             "is_banned": listed is not None and listed.kind == SenderKind.BAN,
             "why": [sentences.explain_reason(reason) for reason in case.reasons],
+            "form": GroundsForm(),
+            "templates": ReplyTemplate.objects.all(),
+            "acts_of_case": acts_of(case, subject) if may_decide else [],
+            "above": _above(item) if item else [],
+            "others": earlier.order_by("-pk").annotate(report_count=count_referring(Report.objects.all(), "case"))[
+                :OTHERS
+            ],
+            "told": dict(decisions_about(sender).order_by().values_list("verb").annotate(Count("pk"))),
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
             "item_title": rules.mark_hits(subject.title if subject else "", hits),
             "item_text": rules.mark_hits(subject.text if subject else "", hits),
@@ -444,12 +501,18 @@ class CaseAdmin(DecidingMixin, LogAdmin):
         return in_queue(cases_for(request.user))  # type: ignore[arg-type]
 
 
+def _above(item: Item) -> list[Item]:
+    """The root and the answered post, if staff may read them."""
+    ids = {pk for pk in (item.root_id, item.reply_to_id) if pk is not None}
+    return list(Item.objects.filter(OPEN_TO_ALL, pk__in=ids).select_related("sender").order_by("pk")) if ids else []
+
+
 def _decisions(case: Case) -> list[Decision]:
     whiches = [Q(user=case.sender, item=None, session_id=None)]
     if case.item_id or case.session_id:
         whiches.append(Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id))
     decided = Decision.objects.exclude(verb=Verb.READ)
-    both = (decided.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN] for which in whiches)
+    both = (decided.filter(which).select_related("by", "user", "rule").order_by("-pk")[:SHOWN] for which in whiches)
     return sorted(chain(*both), key=lambda line: -line.pk)[:SHOWN]
 
 

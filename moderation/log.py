@@ -22,11 +22,14 @@ def log_decision(
     note: str = "",
     before: Any = None,
     after: Any = None,
-) -> None:
-    """Log a decision. Without `by` the site decided."""
+    **fields: Any,
+) -> Decision:
+    """Log a decision. Without `by` the site decided. `fields`: what its subject reads (decisions.log_for_subject)."""
     user = user or (item.sender if item else None)
-    subject = {"item": item, "session_id": session_id}
-    Decision.objects.create(by=by, verb=verb, **subject, user=user, note=note[:500], before=before, after=after)
+    subject = {"item": item, "session_id": session_id, "user": user}
+    decision = Decision.objects.create(
+        by=by, verb=verb, **subject, note=note[:500], before=before, after=after, **fields
+    )
     logger.info(
         "%s by=%s item=%s session=%s user=%s before=%s after=%s: %r",
         verb.value,
@@ -38,3 +41,4 @@ def log_decision(
         json.dumps(after),
         note,
     )
+    return decision

@@ -76,7 +76,10 @@ class SenderRule(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("user")
     )
     kind = models.CharField(_("rule"), max_length=8, choices=SenderKind.choices)
-    reason = models.CharField(_("why"), max_length=200, blank=True)
+    reason = models.CharField(
+        _("why"), max_length=200, blank=True, help_text=_("The user reads it, unless the rule is “trusted”.")
+    )
+    until = models.DateTimeField(_("until"), null=True, blank=True, help_text=_("Of a suspension. Empty: no end."))
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
@@ -91,6 +94,7 @@ class SenderRule(models.Model):
     class Meta:
         verbose_name = _("account rule")
         verbose_name_plural = _("account rules")
+        indexes = [models.Index(fields=["until"], condition=Q(until__isnull=False), name="senderrule_ends")]
 
     def __str__(self) -> str:
         return f"{self.user}: {self.get_kind_display()}"
@@ -167,6 +171,11 @@ class Case(models.Model):
 
     def __str__(self) -> str:
         return str(_("Case %(id)s") % {"id": self.pk})
+
+    @property
+    def is_of_account(self) -> bool:
+        """Whether the case is about an account, not an item or session."""
+        return self.item_id is None and self.session_id is None
 
     @property
     def sender(self) -> Any:
@@ -314,6 +323,10 @@ class PictureAttempt(models.Model):
         return f"{self.user_id} tried {self.rule_id}"
 
 
+GROUNDS_LENGTH = 500
+APPEAL_LENGTH = 2_000
+
+
 class Verb(models.TextChoices):
     """Kinds of decisions."""
 
@@ -337,10 +350,15 @@ class Verb(models.TextChoices):
     REFUSE = "refuse", _("turn off previews of a domain")
     ACCEPT = "accept", _("turn on previews of a domain")
     READ = "read", _("read a post that is not public")
+    GRANT = "grant", _("accept an appeal")
+    DENY = "deny", _("reject an appeal")
 
 
 class Decision(models.Model):
-    """An entry of the audit log. A trigger refuses changes. `note` of a reading is its case's id."""
+    """An entry of the audit log. A trigger refuses changes. `note` of a reading is its case's id.
+
+    Its `user` reads what is `is_told` (decisions.log_for_subject), but never `by` and `note`.
+    """
 
     at = models.DateTimeField(_("at"), db_default=Now())
     by = models.ForeignKey(
@@ -361,15 +379,76 @@ class Decision(models.Model):
     note = models.CharField(_("why"), max_length=500, blank=True)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
+    is_told = models.BooleanField(default=False, db_default=False)
+    # No constraint, because rules are never deleted.
+    rule = models.ForeignKey(
+        Rule, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    text = models.CharField(max_length=GROUNDS_LENGTH, blank=True, default="", db_default="")
+    until = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("decision")
         verbose_name_plural = _("decisions")
         default_permissions = ("view",)
         indexes = [
+            models.Index(fields=["user", "-id"], condition=Q(is_told=True), name="decision_told"),
             # About a user: bans, warnings, lists.
             models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
         ]
 
     def __str__(self) -> str:
         return str(_("decision %(id)s") % {"id": self.pk})
+
+
+class AppealState(models.TextChoices):
+    """States of an appeal."""
+
+    WAITING = "waiting", _("waiting")
+    ACCEPTED = "accepted", _("accepted")
+    REJECTED = "rejected", _("rejected")
+
+
+class Appeal(models.Model):
+    """An appeal against a decision by its subject, one each. Deleting the account empties `text`."""
+
+    decision = models.OneToOneField(Decision, on_delete=models.PROTECT, related_name="appeal")
+    text = models.CharField(_("appeal"), max_length=APPEAL_LENGTH)
+    state = models.CharField(
+        _("state"), max_length=8, choices=AppealState.choices, default=AppealState.WAITING, db_default="waiting"
+    )
+    answer = models.CharField(_("answer"), max_length=GROUNDS_LENGTH, default="", db_default="")
+    created_at = models.DateTimeField(_("at"), db_default=Now())
+    answered_at = models.DateTimeField(_("answered"), null=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("answered by"),
+    )
+
+    class Meta:
+        verbose_name = _("appeal")
+        verbose_name_plural = _("appeals")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["id"], condition=Q(state="waiting"), name="appeal_queue")]
+
+    def __str__(self) -> str:
+        return str(_("appeal %(id)s") % {"id": self.pk})
+
+
+class ReplyTemplate(models.Model):
+    """A text that moderators choose instead of writing it again."""
+
+    title = models.CharField(_("title"), max_length=100, unique=True)
+    text = models.CharField(_("text"), max_length=GROUNDS_LENGTH, help_text=_("The user reads it."))
+
+    class Meta:
+        verbose_name = _("reply template")
+        verbose_name_plural = _("reply templates")
+        ordering = ["title"]
+
+    def __str__(self) -> str:
+        return self.title

@@ -6,6 +6,7 @@ See docs/decisions.md: Staff read by a case.
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import User
+from accounts.review import may_judge
 from items.models import LISTED, OPEN_TO_ALL, Item
 from media.models import FACES, MediaFile
 from moderation.log import log_decision
@@ -42,4 +43,4 @@ def may_open(medium: MediaFile, by: User) -> bool:
 
 def cases_for(by: User) -> QuerySet[Case]:
     """The cases that staff may see. Their own would tell them who reported them."""
-    return Case.objects.all() if by.is_superuser else Case.objects.exclude(host=by)
+    return Case.objects.all() if may_judge(by, by) else Case.objects.exclude(host=by)

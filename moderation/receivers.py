@@ -2,16 +2,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.dispatch import receiver
+from django.utils import timezone
 
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.review import Submission
-from accounts.signals import account_purged, export_requested, session_held, text_submitted
+from accounts.signals import account_purged, export_requested, session_held, suspension_asked, text_submitted
+from accounts.signing_in.suspension import Suspension
 from items.models import Item
 from items.signals import held_shown, item_held, item_submitted, writing_began
 from media.models import MediaFile
 from media.signals import media_blocked, media_offered, medium_opened
-from moderation import actions, export, hashes, reading, reports, rules, sentences, waiting
+from moderation import actions, appeals, decisions, export, hashes, reading, reports, rules, senders, sentences, waiting
 
 
 @receiver(item_submitted)
@@ -76,14 +78,25 @@ def write_session_case(
     actions.record_session_hold(session_id=session_id, host=author, reasons=reasons, rules=found)
 
 
+@receiver(suspension_asked)
+def suspension_of(sender: type[User], user: User, **kwargs: Any) -> Suspension | None:
+    """The user's suspension. One whose time is over ends here."""
+    found = decisions.suspension_of(user)
+    if found and found.until and found.until <= timezone.now() and senders.end_suspension(user_id=user.pk):
+        return None
+    return found
+
+
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Delete up to `limit` rows of a deleted account."""
-    taken = reports.forget_reporter(user=user, limit=limit)
-    return taken + (hashes.forget_user(user=user, limit=limit - taken) if taken < limit else 0)
+    taken = 0
+    for forget in (reports.forget_reporter, hashes.forget_user, appeals.forget_texts):
+        taken += forget(user=user, limit=limit - taken) if taken < limit else 0
+    return taken
 
 
 @receiver(export_requested)
 def export_reports(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The reader's reports, for the export."""
+    """The reader's reports, and the decisions about them, for the export."""
     return export.files(reader)

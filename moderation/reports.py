@@ -13,8 +13,10 @@ from items import actions as items
 from items.models import Item, Status
 from media import attaching
 from moderation.actions import open_account_case, open_case, open_session_case, record_session_hold
+from moderation.appeals import moderators
 from moderation.log import logger
 from moderation.models import Case, CaseSource, CaseState, Report, SenderKind, SenderRule
+from notifications import actions as notifications
 from web.refusals import RefusalError
 
 
@@ -40,7 +42,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
     if Report.objects.filter(item=item, reporter=reporter).exists():
         return False
     case = open_case(item=item, source=CaseSource.REPORT, reasons=[])
-    Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
+    _add(case, item=item, reporter=reporter, reason=reason, text=text, rule_id=rule)
     if item.is_private:
         attaching.show_to_staff(item.pk)
     logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
@@ -60,7 +62,7 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
     if subject.author.pk == reporter.pk:
         raise OwnItemError("You can't report your own session.")
     case = open_session_case(session_id, subject.author, CaseSource.REPORT, [], None)
-    Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
+    _add(case, session_id=session_id, reporter=reporter, reason=reason, text=text, rule_id=rule)
     logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
     known = {"session_id": session_id}
     if subject.status == review.ReviewStatus.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):
@@ -82,9 +84,19 @@ def report_account(*, account: User, reporter: User, reason: str, text: str = ""
     if earlier.filter(case__state=CaseState.OPEN).exists():
         return False
     case = open_account_case(account)
-    Report.objects.create(account=account, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
+    _add(case, account=account, reporter=reporter, reason=reason, text=text, rule_id=rule)
     logger.info("reported account=%s reason=%s", account.pk, reason)
     return True
+
+
+def _add(case: Case, *, reporter: User, **fields: Any) -> None:
+    """Add a report to a case, which is locked. The first one notifies moderators."""
+    if not case.reports.exists():
+        able = moderators().exclude(pk__in=[reporter.pk, case.sender.pk])
+        notifications.notify_staff(
+            user_ids=list(able.values_list("pk", flat=True)), detail="report", subject_id=case.pk
+        )
+    Report.objects.create(case=case, reporter=reporter, **fields)
 
 
 def forget_reporter(*, user: User, limit: int) -> int:

@@ -1,15 +1,17 @@
 """Sender rules and word rules in the admin."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +19,7 @@ from accounts import review
 from accounts.levels_admin import handle_column
 from accounts.models import User
 from moderation import actions, senders
+from moderation.decisions import Grounds
 from moderation.models import Case, SenderKind, SenderRule, WordRule
 from web.admin import ActingAdmin, DecidingMixin, count_referring, sentence_with_count
 
@@ -34,6 +37,9 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not senders.may_be_banned(user, self.by):
             raise ValidationError({"kind": _("You can't suspend staff or yourself.")})
+        until = fields.get("until")
+        if until is not None and (fields.get("kind") != SenderKind.BAN or until <= timezone.now()):
+            raise ValidationError({"until": _("Only a suspension has an end, and it lies ahead.")})
         try:
             review.check_judge(user, self.by)
         except review.JudgeError as error:
@@ -49,11 +55,19 @@ class SenderRuleAdmin(DecidingMixin, ActingAdmin):
         handle_column("user", _("user")),
         "kind",
         "reason",
+        "until",
         handle_column("by", _("by")),
         "created_at",
         "is_active",
     )
     list_filter = ("kind",)
+    # Django's two fields have no labels, and their calendar styles itself inline.
+    formfield_overrides: ClassVar[dict[Any, Any]] = {
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,
+            "widget": forms.DateTimeInput({"type": "datetime-local"}, "%Y-%m-%dT%H:%M"),
+        }
+    }
     list_select_related = ("user", "by")
     search_fields = ("=user__username",)
     search_help_text = _("Full username.")
@@ -68,8 +82,8 @@ class SenderRuleAdmin(DecidingMixin, ActingAdmin):
         return rule.user.is_active
 
     def get_readonly_fields(self, request: HttpRequest, obj: SenderRule | None = None) -> tuple[str, ...]:
-        """An existing rule keeps its user."""
-        return ("user",) if obj else ()
+        """An existing rule keeps its user and its end."""
+        return ("user", "until") if obj else ()
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer bans only to staff who may lift them."""
@@ -101,7 +115,10 @@ class SenderRuleAdmin(DecidingMixin, ActingAdmin):
 
     def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
         """Save by the action, which logs it."""
-        obj.pk = senders.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
+        by: User = request.user  # type: ignore[assignment]
+        grounds = Grounds(obj.reason)
+        fields = {"kind": obj.kind, "by": by, "reason": obj.reason, "until": obj.until, "grounds": grounds}
+        obj.pk = senders.list_sender(user=obj.user, **fields).pk  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: SenderRule) -> None:
         """Remove by the action, which logs it."""

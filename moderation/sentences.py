@@ -38,6 +38,8 @@ SENTENCES: dict[str, Any] = {
     Verb.ACCEPT: gettext_lazy("{who} turned previews of “{what}” back on"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
     Verb.READ: gettext_lazy("{who} read {what} by {whom}"),
+    Verb.GRANT: gettext_lazy("{who} accepted an appeal by {whom}"),
+    Verb.DENY: gettext_lazy("{who} rejected an appeal by {whom}"),
 }
 OF_ACCOUNT = {
     Verb.APPROVE: gettext_lazy("{who} approved the account {whom}"),
@@ -108,7 +110,9 @@ def why(decision: Decision) -> str:
         return _("Case %(id)s") % {"id": decision.note} if decision.note else ""
     if decision.verb == Verb.HOLD and decision.by is None:
         return "; ".join(explain_reason(reason) for reason in decision.note.split("; "))
-    return decision.note
+    rule = _("the rule “%(rule)s”") % {"rule": decision.rule.text} if decision.rule else ""
+    until = _("until %(time)s") % {"time": full_time(decision.until)} if decision.until else ""
+    return "; ".join(filter(None, (until, rule, decision.text, decision.note)))
 
 
 def changes(decision: Decision) -> str:
@@ -196,6 +200,7 @@ def explain_reason(reason: str) -> str:
 
 # --- For authors -----------------------------------------------------------------------------------------
 TOLD = {
+    "sender": gettext_lazy("Moderators review all your posts."),
     "link": gettext_lazy("It has a link, and your account is new."),
     "rate": gettext_lazy("You published many posts in a short time."),
     "same": gettext_lazy("You published the same text several times."),
@@ -203,7 +208,7 @@ TOLD = {
     "reports": gettext_lazy("People reported it."),
     "resubmitted": gettext_lazy("It was rejected before, and you edited it."),
 }
-"""Reasons told to authors, by code. Words, pictures and lists stay secret, so that authors cannot evade them."""
+"""Reasons told to authors, by code. Words and pictures stay secret, so that authors cannot evade them."""
 
 
 def links_held_notice(until: datetime) -> str:

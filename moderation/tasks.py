@@ -1,8 +1,15 @@
-from moderation import hashes
-from storage.queue import task
+from moderation import hashes, senders
+from storage.queue import only_if_rows, task
 
 
 @task("moderation.forget_attempts")
 def forget_attempts() -> None:
     """Periodic: delete old attempts to send blocked pictures."""
     hashes.forget_attempts()
+
+
+@task("moderation.end_suspensions")
+@only_if_rows("moderation.end_suspensions", senders.OVER, work="ends of suspensions")
+def end_suspensions() -> None:
+    """Periodic: end suspensions whose time is over."""
+    senders.end_suspensions()

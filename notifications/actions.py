@@ -31,6 +31,8 @@ MENTIONS = 20
 """Most people notified of mentions in one item."""
 ONE_BY_ONE = MENTIONS + 2
 """Most recipients with one event each. More become one event, because the stream keeps a limited number of events."""
+ANNOUNCED = 100
+"""Most recipients of one decision who hear of it at once. Others find it when they next load a page."""
 BATCH = 5_000
 FEW, AT_ONCE = 500, 20
 """Rows per batch, and batches, that one request deletes from a list."""
@@ -138,16 +140,18 @@ TELL_OF_POLL = f"""
     SELECT recipient_id, position FROM told
 """
 # The recipient's own act: no block or mute hides it.
-WARN = """
-    WITH told AS (
-        INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
+NOTIFY_OF_MODERATION = """
+    WITH entries AS (
+        INSERT INTO notifications_notification (recipient_id, kind, text, detail, subject_id)
+        SELECT u.id, %(kind)s, %(text)s, %(detail)s, %(subject)s
+        FROM accounts_user u WHERE u.id = ANY(%(users)s::bigint[]) AND u.deleted_at IS NULL
         RETURNING id, recipient_id, position
     ),
     acts AS (
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
-        SELECT position, id, recipient_id, recipient_id FROM told
+        SELECT position, id, recipient_id, recipient_id FROM entries
     )
-    SELECT recipient_id FROM told
+    SELECT recipient_id FROM entries
 """
 TELL_OF_SCHEDULED = """
     WITH told AS (
@@ -160,10 +164,10 @@ TELL_OF_SCHEDULED = """
 # One entry per post. A further removal moves it up, with the new text.
 TELL_OF_PICTURES = """
     WITH told AS (
-        INSERT INTO notifications_notification (recipient_id, kind, item_id, text)
-        VALUES (%(user)s, 'picture', %(item)s, %(text)s)
+        INSERT INTO notifications_notification (recipient_id, kind, item_id, text, subject_id)
+        VALUES (%(user)s, 'picture', %(item)s, %(text)s, %(decision)s)
         ON CONFLICT (recipient_id, item_id, kind) WHERE day IS NULL
-            DO UPDATE SET text = EXCLUDED.text, position = EXCLUDED.position
+            DO UPDATE SET text = EXCLUDED.text, subject_id = EXCLUDED.subject_id, position = EXCLUDED.position
         RETURNING id, recipient_id, position
     )
     INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
@@ -244,10 +248,27 @@ def notify_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
     announce_and_push(told)
 
 
-def warn(*, user: User, text: str) -> None:
-    """Notify a user of the moderators' words."""
-    fetch(WARN, {"user": user.pk, "text": text})
-    _announce_later([user.pk])
+def notify_of_decision(*, user: User, decision_id: int, detail: str, text: str) -> None:
+    """Notify a user of what moderators did (`detail`), and of their words."""
+    _notify_of_moderation(Kind.WARNING, [user.pk], detail, text=text, subject_id=decision_id)
+
+
+def notify_of_report(*, user_ids: Sequence[int], detail: str) -> None:
+    """Notify reporters of what came of their report."""
+    _notify_of_moderation(Kind.REPORT, user_ids, detail)
+
+
+def notify_staff(*, user_ids: Sequence[int], detail: str, subject_id: int) -> None:
+    """Notify moderators of what waits for them: a case, or an appeal."""
+    _notify_of_moderation(Kind.CASE, user_ids, detail, subject_id=subject_id)
+
+
+def _notify_of_moderation(
+    kind: Kind, user_ids: Sequence[int], detail: str, *, text: str = "", subject_id: int | None = None
+) -> None:
+    params = {"kind": kind.value, "users": id_array(user_ids), "detail": detail, "text": text, "subject": subject_id}
+    fetch(NOTIFY_OF_MODERATION, params)
+    _announce_later(user_ids[:ANNOUNCED])
 
 
 def notify_of_scheduled(*, user: User, item: Item | None) -> None:
@@ -256,9 +277,9 @@ def notify_of_scheduled(*, user: User, item: Item | None) -> None:
     _announce_later([user.pk])
 
 
-def notify_of_pictures(*, item: Item, text: str) -> None:
+def notify_of_pictures(*, item: Item, decision_id: int, text: str) -> None:
     """Notify the sender that moderators removed pictures, and why."""
-    fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text})
+    fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text, "decision": decision_id})
     _announce_later([item.sender_id])
 
 

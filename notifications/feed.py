@@ -25,6 +25,7 @@ from items.hydrate import ITEMS, hydrate
 from items.models import Context
 from items.threads.muting import in_muted_thread
 from items.visibility import visible
+from notifications.desk import desk
 from notifications.models import GROUPS, WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
 from relations.people import any_request, count_waiting
@@ -136,7 +137,8 @@ def _scanned_query(kinds: str) -> str:
 
 def _entries_statement(scanned: str) -> str:
     shown = f"""
-        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
+        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
+            shown.newest, shown.count, shown.actors,
             shown.newest > {read_mark()} AND NOT {_is_read_elsewhere(READER)},
             CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
@@ -192,12 +194,15 @@ def _counts_of_many() -> str:
     return f"SELECT {reader}, {counts} FROM unnest(%(readers)s::bigint[]) AS reader (id)"
 
 
-# Sent first: usually nothing waits, and it costs a tenth of planning the full counts.
-ANYTHING = f"""
-    SELECT EXISTS (SELECT FROM notifications_notification n
+@cache
+def _anything(*, is_staff: bool) -> str:
+    """Sent first: usually nothing waits, and it costs a tenth of planning the full counts."""
+    return f"""
+    SELECT ({desk.waiting(READER) if is_staff else "NULL::bigint"}),
+        EXISTS (SELECT FROM notifications_notification n
             WHERE n.recipient_id = {READER} AND n.position > {read_mark()} - %(still)s),
         {any_waiting(READER, UNREAD)}, {any_waiting(READER, REQUEST)}, %(is_locked)s AND {any_request(READER)}
-"""
+    """
 
 
 @cache
@@ -222,6 +227,8 @@ KindName = Annotated[
         "warning",
         "picture",
         "scheduled",
+        "report",
+        "case",
     ],
     msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
@@ -234,6 +241,8 @@ class _EntryRow(NamedTuple):
     item_id: int | None
     session_id: int | None
     text: str
+    detail: str
+    subject_id: int | None
     newest: int
     actor_count: int
     actors: list[list[Any]]
@@ -257,17 +266,20 @@ class Waiting(NamedTuple):
 
     unread: Unread
     follow_requests: int
+    cases: int | None
+    """And appeals. None: the reader is no moderator."""
 
 
-NOTHING = Waiting(Unread(0, False), 0)
+NOTHING = Waiting(Unread(0, False), 0, None)
 
 
 class Entry(msgspec.Struct):
     """One event, once for all users who took part.
 
-    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` has the moderators' `text` instead,
-    and so has a `picture`, for removed pictures of `item`. A `scheduled` says that a post was not published, or is held
-    as `item`.
+    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` is a decision of moderators, with
+    what they did (`detail`) and their `text` instead, and so is a `picture`, for removed pictures of `item`.
+    `subject_id` is the decision's id. A `report` says in `detail` what came of the reader's report. A `case` tells
+    moderators of a case or appeal. A `scheduled` says that a post was not published, or is held as `item`.
     """
 
     id: str
@@ -278,6 +290,8 @@ class Entry(msgspec.Struct):
     item: ItemBody | None
     session: SessionCard | None
     text: str
+    detail: str
+    subject_id: str | None
     created_at: Time
     unread: bool
 
@@ -334,6 +348,8 @@ def _entry(row: _EntryRow, items: Mapping[int, ItemBody], cards: Mapping[int, Se
         item=items[row.item_id] if row.item_id else None,
         session=cards.get(row.session_id) if row.session_id else None,
         text=row.text,
+        detail=row.detail,
+        subject_id=str(row.subject_id) if row.subject_id else None,
         created_at=moment(row.newest),
         unread=row.is_unread,
     )
@@ -353,11 +369,11 @@ def unread_count(reader: User) -> Unread:
 def waiting(reader: User) -> Waiting:
     """All that waits for a reader, by one small query, and one more if there may be any."""
     params = {"reader": reader.pk, "still": STILL}
-    (parts,) = fetch(ANYTHING, params | {"is_locked": reader.is_locked})
+    ((cases, *parts),) = fetch(_anything(is_staff=reader.is_staff), params | {"is_locked": reader.is_locked})
     if not any(parts):
-        return NOTHING
+        return NOTHING._replace(cases=cases)
     ((*counts, follow_requests),) = fetch(_counts(tuple(parts)), params)
-    return Waiting(_capped(*counts), follow_requests)
+    return Waiting(_capped(*counts), follow_requests, cases)
 
 
 def _capped(entries: int, conversations: int, requests: int) -> Unread:

@@ -31,10 +31,12 @@ class Kind(models.TextChoices):
     WARNING = "warning"
     PICTURE = "picture"
     SCHEDULED = "scheduled"
+    REPORT = "report"
+    CASE = "case"
 
 
 OF_MODERATORS = (Kind.WARNING, Kind.PICTURE)
-WITHOUT_PEOPLE = (*OF_MODERATORS, Kind.SCHEDULED)
+WITHOUT_PEOPLE = (*OF_MODERATORS, Kind.SCHEDULED, Kind.REPORT, Kind.CASE)
 """Kinds without people. Their act is the recipient's own, and they cannot be hidden."""
 CHOOSABLE = (
     Kind.FOLLOW,
@@ -72,7 +74,8 @@ GROUPS = {
 class Notification(models.Model):
     """An entry of a recipient's list (notifications.feed).
 
-    Follows have a `day` (UTC), live sessions a `session_id`, moderators' messages a `text`, others an `item`.
+    Follows have a `day` (UTC), live sessions a `session_id`, moderators' messages a `text`, others an `item`. What
+    concerns moderators has a `detail` and a `subject_id`.
     `position` (storage.ids) is place and cursor. It grows at most once in `feed.STILL`, so a viral item's entry is no
     hot row. Its acts have ids below `position + STILL`.
     """
@@ -88,6 +91,10 @@ class Notification(models.Model):
     day = models.DateField(null=True)
     session_id = models.BigIntegerField(null=True)
     text = models.CharField(max_length=1000, default="", db_default="", help_text="Of moderators.")
+    detail = models.CharField(
+        max_length=16, default="", db_default="", help_text="What moderators did, or what waits for them."
+    )
+    subject_id = models.BigIntegerField(null=True, help_text="Of a decision, or of what waits for moderators.")
     position = models.BigIntegerField(db_default=ItemId())
 
     class Meta:
@@ -114,10 +121,15 @@ class Notification(models.Model):
                     session_id=None,
                 )
                 | Q(kind="live", item=None, day=None, session_id__isnull=False)
-                | Q(kind="warning", item=None, day=None, session_id=None)
+                | Q(kind__in=["warning", "report", "case"], item=None, day=None, session_id=None)
                 | Q(kind="scheduled", day=None, session_id=None)
                 | (
-                    ~Q(kind__in=["follow", "follow_request", "follow_accepted", "live", "warning", "scheduled"])
+                    ~Q(
+                        kind__in=[
+                            *("follow", "follow_request", "follow_accepted", "live"),
+                            *("warning", "scheduled", "report", "case"),
+                        ]
+                    )
                     & Q(item__isnull=False, day=None, session_id=None)
                 ),
                 name="notification_of_one",

@@ -14,8 +14,9 @@ from notifications.feed import Entry
 
 def sentence(entry: Entry) -> SafeString:
     """The sentence of an entry, with links."""
-    if entry.kind == "warning":
-        return format_html("{}", gettext("This site's moderators sent you a warning"))
+    if entry.kind in OF_MODERATION:
+        sentences = OF_MODERATION[entry.kind]
+        return format_html("{}", sentences.get(entry.detail, sentences[""]))
     if entry.kind == "picture":
         return format_html("{}", _pictures_removed_text(entry))
     if entry.kind == "scheduled" and entry.item:
@@ -41,6 +42,30 @@ SENTENCES = {
 }
 OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
 PRIVATE = {"mention": _("{people} sent you a message"), "reply": _("{people} replied to you privately")}
+
+
+OF_MODERATION = {
+    "warning": {
+        "": _("This site's moderators sent you a warning"),
+        "reject": _("Moderators removed your post"),
+        "reject_session": _("Moderators removed your live session"),
+        "end": _("Moderators ended your live session"),
+        "hide": _("Moderators removed the cover of your live session"),
+        "list": _("Moderators now review your posts before others see them"),
+        "ban": _("Moderators suspended your account"),
+        "grant": _("Moderators accepted your appeal"),
+        "deny": _("Moderators rejected your appeal"),
+    },
+    "report": {
+        "": _("Moderators reviewed what you reported and found no violation. Thanks for looking out for others"),
+        "done": _("Moderators reviewed what you reported and took action. Thanks for looking out for others"),
+    },
+    "case": {
+        "": _("A new report waits for moderators"),
+        "appeal": _("A new appeal waits for moderators"),
+    },
+}
+"""Sentences by kind and detail."""
 
 
 def words_of(kind: str, item: ItemBody | None) -> str:

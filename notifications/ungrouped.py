@@ -44,8 +44,9 @@ ACTS_OF_CONVERSATIONS = f"""
 
 def _shown_acts_query() -> str:
     return f"""
-    SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
-        SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
+    SELECT a.id, shown.kind, shown.item_id, a.actor_id, shown.subject_id FROM scanned a CROSS JOIN LATERAL (
+        SELECT n.kind, n.item_id, n.subject_id
+        FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
         WHERE n.id = a.notification_id AND n.kind = ANY(%(kinds)s::varchar[])
             AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {item_shown()} AND {act_shown()}
         OFFSET 0
@@ -60,6 +61,8 @@ class NotifiedAct(NamedTuple):
     kind: str
     item_id: int | None
     actor_id: int
+    subject_id: int | None = None
+    """A decision's id."""
 
 
 class _ActRow(NamedTuple):

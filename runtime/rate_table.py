@@ -46,6 +46,7 @@ RATES = {
     "played_ids": Rate("20000/day", "Plays reported for one user."),
     "discover": Rate("120/minute", "Pages of Discover."),
     "report": Rate("30/hour", "Reports."),
+    "appeal": Rate("10/day", "Appeals against decisions of moderators, per member."),
     "outside_member": Rate("10000/ten-minutes", "Milliseconds of background work for one member's links and devices."),
     "outside_archives": Rate("300000/hour", "Milliseconds of work for one member's archives. Then they wait."),
     "outside_host": Rate("300000/hour", "Milliseconds of waiting for one host; the first 500 of a request are free."),

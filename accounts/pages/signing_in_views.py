@@ -19,7 +19,7 @@ from accounts import addresses
 from accounts.models import User
 from accounts.pages.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
 from accounts.proofs import LoginEndedError
-from accounts.signing_in import guard, recovery, second_factors, sign_in
+from accounts.signing_in import guard, recovery, second_factors, sign_in, suspension
 from web import rates
 from web.pages import (
     FORM_METHODS,
@@ -51,6 +51,8 @@ def log_in(request: PageRequest) -> HttpResponse:
             user = sign_in.verify_login(request, name=request.POST.get("username", ""), password=password)
         except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
+        except sign_in.SuspendedError as error:
+            return _start_session(request, error.user)
         except sign_in.LoginRefusedError as error:
             if form.is_valid():
                 form.add_error(None, WAITING if isinstance(error, sign_in.ApplicationPendingError) else WRONG_LOGIN)
@@ -129,9 +131,12 @@ def parse_passkey_answer(text: str) -> Any:
 
 
 def _start_session(request: PageRequest, user: User) -> HttpResponseRedirect:
+    """Start a session, or lead a suspended user to the page that says so."""
     try:
+        if sign_in.check_active(user):
+            return redirect("suspended", suspension.make_right(user))
         sign_in.start_session(request, user)
-    except LoginEndedError:
+    except (LoginEndedError, sign_in.LoginRefusedError):
         messages.error(request, WRONG_LOGIN)
         return redirect(_with_next(request, "login"))
     response = redirect_next(request, "home")

@@ -1,21 +1,25 @@
 """Signing in and password reset over HTTP."""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from accounts import actions
 from accounts.proofs import LoginEndedError
-from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
+from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up, suspension
 from accounts.signing_in.tokens import TokenAuthentication, token_id_of
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, count_call
+from web.times import Time
 
 
 class Token(msgspec.Struct):
@@ -28,6 +32,18 @@ class Accepted(msgspec.Struct):
     """A request that is handled later. The answer is always the same."""
 
     detail: str
+
+
+class Suspended(msgspec.Struct):
+    """A suspended account: the rule and the moderators' words, the end (null: none), and a page to appeal, valid for
+    an hour.
+    """
+
+    detail: str
+    code: str
+    reason: str
+    until: Time | None
+    appeal_url: str
 
 
 class LogIn(StrictSerializer):
@@ -58,7 +74,12 @@ class TokenView(ApiView):
         """Signed-in callers only. POST needs no permission."""
         return [] if self._is_anonymous() else [IsAuthenticated()]
 
-    @extend_schema(operation_id="log_in", request=LogIn, responses={200: Token}, auth=[])
+    @extend_schema(
+        operation_id="log_in",
+        request=LogIn,
+        responses={200: Token, 403: OpenApiResponse(Suspended, "The account is suspended: the code is `suspended`.")},
+        auth=[],
+    )
     def post(self, request: Request) -> HttpResponse:
         """Get a token for username or address, and password. With a second factor it needs a `code`, from the app or a
         recovery code.
@@ -70,6 +91,8 @@ class TokenView(ApiView):
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
             token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
+        except sign_in.SuspendedError as error:
+            return FeedResponse(_refusal_of(error), status=HTTPStatus.FORBIDDEN)
         except (sign_in.LoginRefusedError, LoginEndedError) as error:
             is_waiting = isinstance(error, sign_in.ApplicationPendingError)
             words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
@@ -88,6 +111,13 @@ class TokenView(ApiView):
         """Revoke the token of this call."""
         actions.revoke_token(token_id=token_id_of(request))
         return HttpResponse(status=204)
+
+
+def _refusal_of(error: sign_in.SuspendedError) -> Suspended:
+    found = error.suspension
+    reason = "\n".join(filter(None, (found.rule, found.text)))
+    page = reverse("suspended", args=[suspension.make_right(error.user)])
+    return Suspended("This account is suspended.", "suspended", reason, found.until, f"{settings.SITE_URL}{page}")
 
 
 class PasswordResetView(ApiView):

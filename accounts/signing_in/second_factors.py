@@ -202,11 +202,13 @@ def passkey_options(*, user: User | None, session: SessionBase) -> dict[str, Any
 
 @transaction.atomic
 def use_passkey(*, user: User | None, session: SessionBase, answer: Any) -> User:
-    """The passkey's user. Raises SecondFactorRefusedError."""
+    """The passkey's user, who may be suspended. Raises SecondFactorRefusedError."""
     webauthn = _webauthn()
     try:
         pk = user.pk if user is not None else webauthn.user_id_of(answer)
-        held = User.objects.active().locked().filter(pk=pk).first()  # of two answers at once, the second is later
+        held = (
+            User.objects.locked().filter(pk=pk, deleted_at=None).first()
+        )  # of two answers at once, the second is later
         if held is None:
             raise SecondFactorRefusedError
         row, counter = webauthn.check_authentication(_pop_challenge(session), _passkeys(held), answer)

@@ -20,6 +20,7 @@ from accounts import addresses, passwords, proofs
 from accounts.joining import applications
 from accounts.models import EmailAddress, User
 from accounts.signing_in import guard, places, second_factors
+from accounts.signing_in.suspension import Suspension, suspension_of
 
 PENDING = "sign_in"
 """Session key of a right password that waits for its second factor."""
@@ -43,6 +44,14 @@ class ApplicationPendingError(LoginRefusedError):
     """Name and password belong to an application that still waits."""
 
 
+class SuspendedError(LoginRefusedError):
+    """The password, and the code if needed, are right, but `user` is suspended."""
+
+    def __init__(self, user: User, suspension: Suspension) -> None:
+        super().__init__(user)
+        self.user, self.suspension = user, suspension
+
+
 class CodeNeededError(Exception):
     """The password is right, and `user` has a second factor."""
 
@@ -60,24 +69,44 @@ CODE_ERRORS = (TooManyAttemptsError, CodeNeededError, WrongCodeError)
 
 
 def verify_login(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
+    """The user who may sign in. Raises TooManyAttemptsError, LoginRefusedError, CodeNeededError, WrongCodeError.
+
+    Only who proved everything learns of a suspension (SuspendedError).
+    """
     username = username_of(name)
     wait = guard.count_login_attempt(request, username, typed=name)
     if wait is not None:
         raise TooManyAttemptsError(wait)
     if not password:
         raise LoginRefusedError
-    user = User.objects.active().named(username).first()
+    user = User.objects.filter(deleted_at=None).named(username).first()
     match = passwords.compare(password, user.password if user is not None else UNUSABLE_PASSWORD_PREFIX)
     if user is None or not match.is_right:
         raise ApplicationPendingError if applications.is_waiting(username, password) else LoginRefusedError
     if match.is_old:
         _renew_hash(user, password)
+    suspension = check_active(user)
     if second_factors.has_factor(user):
         if not code:
             raise CodeNeededError(user)
         check_code(request, user=user, code=code)
+    if suspension:
+        raise SuspendedError(user, suspension)
     return user
+
+
+def check_active(user: User) -> Suspension | None:
+    """The suspension of a user who proved who they are. None for an active one. Raises LoginRefusedError if they are
+    inactive without it.
+    """
+    if user.is_active:
+        return None
+    suspension = suspension_of(user)
+    if suspension is None:  # it may have ended just now
+        user.refresh_from_db(fields=["is_active"])
+        if not user.is_active:
+            raise LoginRefusedError
+    return suspension
 
 
 def _renew_hash(user: User, password: str) -> None:
@@ -124,7 +153,7 @@ def remembered_user(request: HttpRequest) -> User | None:
     pending: Any = request.session.get(PENDING)
     if not pending or not 0 <= pending["until"] - time.time() <= PENDING_SECONDS:  # a clock may have been set back
         return None
-    user = User.objects.active().filter(pk=pending["user"]).first()
+    user = User.objects.filter(pk=pending["user"], deleted_at=None).first()
     return user if user is not None and user.get_session_auth_hash() == pending["standing"] else None
 
 

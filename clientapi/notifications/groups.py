@@ -5,7 +5,7 @@ the whole day, but at most `NEAR` acts beyond each end of the page.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -16,11 +16,12 @@ from clientapi.accounts.people import accounts_by_id
 from clientapi.entities import Account, Status, time_text
 from clientapi.notifications import notices
 from clientapi.notifications.notices import TYPES, NoticeFilter, NoticePage
+from clientapi.notifications.warnings import AccountWarning, warnings_of
 from clientapi.paging import PageParams
 from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
-from notifications.models import Kind
+from notifications.models import OF_MODERATORS, Kind
 from notifications.ungrouped import ActFilter, NotifiedAct, acts_page
 from storage import ids
 from web.refusals import MissingError
@@ -47,6 +48,7 @@ class NotificationGroup(msgspec.Struct):
     latest_page_notification_at: str
     sample_account_ids: list[str]
     status_id: str | msgspec.UnsetType = msgspec.UNSET
+    moderation_warning: AccountWarning | msgspec.UnsetType = msgspec.UNSET
 
 
 class PartialAccount(msgspec.Struct):
@@ -162,12 +164,16 @@ def find_group(reader: User, key: str) -> Group:
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
     """The groups with their accounts and statuses. `is_partial`: only newest actors are complete."""
+    warnings = warnings_of(reader, notices.decision_ids([group.every[0] for group in groups]))
+    groups = [
+        group for group in groups if group.every[0].kind not in OF_MODERATORS or group.every[0].subject_id in warnings
+    ]
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}
     accounts = accounts_by_id({name for found in names.values() for name in found[:SAMPLES]})
     told = [
-        _group_json(group, [name for name in names[group.key][:SAMPLES] if name in accounts])
+        _group_json(group, [name for name in names[group.key][:SAMPLES] if name in accounts], warnings)
         for group in groups
         if not group.every[0].item_id or str(group.every[0].item_id) in shown
     ]
@@ -180,7 +186,7 @@ def presented(groups: list[Group], reader: User, *, is_partial: bool = False) ->
     return body
 
 
-def _group_json(group: Group, people: list[str]) -> NotificationGroup:
+def _group_json(group: Group, people: list[str], warnings: Mapping[int, AccountWarning]) -> NotificationGroup:
     newest, on_page = group.every[0], group.on_page
     return NotificationGroup(
         group_key=group.key,
@@ -192,6 +198,7 @@ def _group_json(group: Group, people: list[str]) -> NotificationGroup:
         latest_page_notification_at=time_text(ids.moment(on_page[0].id)),
         sample_account_ids=people,
         status_id=str(newest.item_id) if newest.item_id else msgspec.UNSET,
+        moderation_warning=warnings.get(newest.subject_id or 0, msgspec.UNSET),
     )
 
 

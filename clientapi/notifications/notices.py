@@ -11,11 +11,12 @@ import msgspec
 from accounts.models import User
 from clientapi.accounts.people import accounts_by_id
 from clientapi.entities import Account, Status, time_text
+from clientapi.notifications.warnings import AccountWarning, warnings_of
 from clientapi.paging import PageParams
 from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
-from notifications.models import Kind
+from notifications.models import OF_MODERATORS, Kind
 from notifications.push import messages
 from notifications.ungrouped import ActFilter, NotifiedAct, acts_page, unread_acts
 from storage import ids
@@ -23,6 +24,7 @@ from storage.paging import below
 from web.refusals import MissingError
 
 TYPES = {Kind.LIKE: "favourite", Kind.REPOST: "reblog", **messages.TYPES}
+TYPES |= dict.fromkeys(OF_MODERATORS, "moderation_warning")
 """Mastodon's names of the site's kinds."""
 UNREAD_CAP = 100
 """Unread notifications are counted up to this number, as in Mastodon."""
@@ -37,6 +39,7 @@ class Notification(msgspec.Struct):
     group_key: str
     account: Account
     status: Status | msgspec.UnsetType
+    moderation_warning: AccountWarning | msgspec.UnsetType = msgspec.UNSET
 
 
 class NoticePage(NamedTuple):
@@ -88,8 +91,15 @@ def unread_among(reader: User, chosen: NoticeFilter) -> list[NotifiedAct]:
     return [act for act in acts if chosen.account_id in (None, act.actor_id)]
 
 
+def decision_ids(acts: Collection[NotifiedAct]) -> list[int]:
+    """The decisions that these acts tell of."""
+    return [act.subject_id for act in acts if act.kind in OF_MODERATORS and act.subject_id]
+
+
 def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]:
     """Mastodon's notifications of these acts."""
+    warnings = warnings_of(reader, decision_ids(acts))
+    acts = [act for act in acts if act.kind not in OF_MODERATORS or act.subject_id in warnings]
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
     shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     accounts = accounts_by_id({str(act.actor_id) for act in acts})
@@ -101,6 +111,7 @@ def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]
             group_key=f"ungrouped-{act.id}",
             account=accounts[str(act.actor_id)],
             status=shown[act.item_id] if act.item_id else msgspec.UNSET,
+            moderation_warning=warnings.get(act.subject_id or 0, msgspec.UNSET),
         )
         for act in acts
         if str(act.actor_id) in accounts

@@ -78,6 +78,7 @@ class CardWords(NamedTuple):
     several: str
     your_vote: str
     show_thread: str
+    why: str
 
 
 def card_words() -> CardWords:
@@ -89,11 +90,12 @@ def card_words() -> CardWords:
 def _words(_language: str | None) -> CardWords:
     words = (
         *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you"), _("private")),
-        *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
+        *(_("in review"), _("removed"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
         *(_("Sensitive. Show"), _("Show more"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post isn't available.")),
         *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote"), _("Show thread")),
+        _("Removed by moderators. See why"),
     )
     return CardWords(*map(escape, words))
 

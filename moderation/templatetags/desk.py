@@ -12,6 +12,7 @@ from accounts.joining_models import Application
 from accounts.models import User
 from accounts.people import badge_of, full_name_of
 from items.pages.reading import excerpt
+from moderation.appeals import waiting_appeals
 from moderation.case_admin import in_queue
 from moderation.reading import cases_for
 
@@ -38,7 +39,7 @@ def queues(context: Context) -> list[WaitingList]:
     """The user's non-empty queues. A tag, because the front page's view is in a package below."""
     request: HttpRequest = context["request"]
     by: User = request.user  # type: ignore[assignment]  # the admin lets no strangers in
-    rows: list[QuerySet[Any]] = [in_queue(cases_for(by)), Application.objects.all()]
+    rows: list[QuerySet[Any]] = [in_queue(cases_for(by)), waiting_appeals(by), Application.objects.all()]
     shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]
     return [queue for queue in map(_queue, shown) if queue.number != "0"]
 

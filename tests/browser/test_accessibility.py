@@ -23,7 +23,7 @@ from accounts.actions import edit_profile
 from accounts.joining import invitations
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import recovery, second_factors
+from accounts.signing_in import recovery, second_factors, suspension
 from discover.feedback import not_interested
 from discover.recent import record as record_views
 from items.actions import bookmark, hold, like, publish, reject, repost
@@ -34,6 +34,11 @@ from items.scheduling import schedule
 from items.threads.hiding import hide_reply
 from live import actions as live
 from live.models import LiveSession, State
+from moderation import actions as moderation
+from moderation import appeals, senders
+from moderation.decisions import Grounds, decisions_about
+from moderation.models import Case
+from moderation.reports import report
 from relations import lists
 from relations.actions import block, follow, mute
 from relations.models import FollowRequest
@@ -128,10 +133,24 @@ class World:
             accent="#8a2b06",
             announcement="Closed on Monday: https://example.org/",
         )
-        save_rule(rule=Rule(number=1, text="Be kind."))
+        self.rule = save_rule(rule=Rule(number=1, text="Be kind."))
         self.order()
         self.play()
         self.secure()
+        self.judge()
+
+    def judge(self) -> None:
+        grounds = Grounds("Please be kind.", self.rule.pk)
+        moderation.warn(user=self.reader, by=self.admin, grounds=grounds, about="a zebra")
+        moderation.reject_by_hand(item_id=say(self.reader, "removed").pk, by=self.admin, grounds=grounds)
+        self.appealed, self.decision = decisions_about(self.reader)
+        self.appeal = appeals.appeal(user=self.reader, decision_id=self.appealed.pk, text="It was a joke.")
+        banned = UserFactory.create(username="banned")
+        senders.ban(user=banned, by=self.admin, grounds=grounds, until=timezone.now() + timedelta(days=3))
+        banned.refresh_from_db()
+        self.right = suspension.make_right(banned)
+        report(item=self.root, reporter=self.friend, reason="spam", text="an advertisement", rule=self.rule.pk)
+        self.case = Case.objects.get(item=self.root)
 
     def secure(self) -> None:
         addresses.add(user=self.reader, address="reader@example.org")
@@ -441,6 +460,16 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/settings/import-archive")),
         Look(fixed("/settings/import-archive"), do=send_empty),
     ],
+    "decisions": [Look(fixed("/decisions")), Look(fixed("/decisions"), "newcomer")],
+    "decision": [
+        Look(lambda world: f"/decisions/{world.decision.pk}"),
+        Look(lambda world: f"/decisions/{world.decision.pk}", do=send_empty),
+        Look(lambda world: f"/decisions/{world.appealed.pk}"),
+    ],
+    "suspended": [
+        Look(lambda world: f"/suspended/{world.right}", ""),
+        Look(fixed("/suspended/1.1.1"), "", status=410),
+    ],
     "report-account": [Look(fixed("/@friend/report")), Look(fixed("/@friend/report"), do=send_empty)],
     "mute-for": [Look(fixed("/@friend/mute-for"))],
     "note": [Look(fixed("/@friend/note"))],
@@ -454,6 +483,9 @@ PAGES: dict[str, list[Look]] = {
     "following": [Look(fixed("/@reader/following"))],
     "admin": [
         Look(fixed("/admin/seen/mergerun/"), "admin"),
+        Look(fixed("/admin/moderation/case/"), "admin"),
+        Look(lambda world: f"/admin/moderation/case/{world.case.pk}/change/", "admin"),
+        Look(lambda world: f"/admin/moderation/appeal/{world.appeal.pk}/change/", "admin"),
     ],
     "errors": [
         Look(fixed("/items/1"), status=404),
@@ -491,6 +523,8 @@ WITHOUT = {
     "unread": "a part of every page",
     "notification-news": "a part of the notifications",
     "first-admin": "the form of sign-up, once in a site's life",
+    "suspended-data": "a download",
+    "strike": "leads to a decision",
     "logout": "leads to the login",
     "relate-tag": "leads back to the hashtag",
     "log-out-everywhere": "leads to the settings",

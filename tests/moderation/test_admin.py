@@ -72,7 +72,7 @@ def test_the_front_page_says_what_waits(
     assert waiting(desk) == {CASES: "3"}, "a moderator may not see applications"
     with statements() as asked:
         assert waiting(admin_client) == {CASES: "3", "/admin/accounts/application/": "2"}
-    assert sum("LIMIT 101" in one for one in asked) == 2
+    assert sum("LIMIT 101" in one for one in asked) == 3
     deciding = User.objects.create(username="deciding", is_staff=True)
     deciding.user_permissions.add(Permission.objects.get(codename="decide_case"))
     by_them = logged_in(deciding)
@@ -141,7 +141,7 @@ def test_the_page_of_a_case_shows_what_a_decision_needs(
     assert "earlier cases: 1 rejected, 0 approved, 0 open" in page
     assert "always review: every post waits for a moderator</strong> (known)" in page
     assert f"in reply to {root.pk}" in page
-    assert "Dismiss (no violation)" in page
+    assert "It stays. The reports are closed." in page
 
 
 @pytest.mark.slow
@@ -173,18 +173,18 @@ def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case
     held.refresh_from_db()
     assert (held.state, held.decided_by, held.note) == (CaseState.APPROVED, moderator, "fine")
     assert Item.objects.get(pk=held.item_id).status == Status.PUBLISHED
-    assert "Rejected." in decide(desk, following, "reject")
+    assert "Removed." in decide(desk, following, "reject")
     assert Item.objects.get(pk=following.item_id).status == Status.REJECTED
 
 
 @pytest.mark.slow
 def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case) -> None:
     decide(desk, held, "reject")
-    assert "Publish after all" in text(desk.get(page_of(held)))
+    assert "Publish again" in text(desk.get(page_of(held)))
     assert "Approved." in decide(desk, held, "approve")
     assert Item.objects.get(pk=held.item_id).status == Status.PUBLISHED
-    assert "Reject after all" in text(desk.get(page_of(held)))
-    assert "Rejected." in decide(desk, held, "reject")
+    assert "Only the author sees it, and reads why." in text(desk.get(page_of(held)))
+    assert "Removed." in decide(desk, held, "reject")
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
 
 
@@ -196,7 +196,7 @@ def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: Us
     sender.refresh_from_db()
     assert sender.is_active
     sent = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked))
-    assert "Rejected. @sender is suspended." in text(desk.post(page_of(held), sent, follow=True))
+    assert "Removed. @sender is suspended." in text(desk.post(page_of(held), sent, follow=True))
     sender.refresh_from_db()
     assert not sender.is_active
     assert SenderRule.objects.get(user=sender).reason == "enough"
@@ -244,10 +244,13 @@ def test_what_no_page_sends_changes_nothing(desk: Client, held: Case, sent: dict
 
 
 @pytest.mark.slow
-def test_a_note_is_kept_without_characters_that_cannot_be_stored(desk: Client, held: Case) -> None:
-    decide(desk, held, "reject", note="no\0t here")
+@pytest.mark.parametrize(
+    "wrong", [{"note": "no\0t here"}, {"rule": "7"}, {"until": "2001-01-01T00:00"}, {"text": "x" * 501}]
+)
+def test_a_decision_with_wrong_fields_is_shown_again(desk: Client, held: Case, wrong: dict[str, str]) -> None:
+    assert 'class="errorlist"' in decide(desk, held, "reject", **wrong)
     held.refresh_from_db()
-    assert (held.state, held.note) == (CaseState.REJECTED, "not here")
+    assert held.state == CaseState.OPEN
 
 
 # --- Many at once ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from live import actions as live
 from live.models import LiveSession
 from live.models import State as LiveState
 from moderation import actions, senders
+from moderation.decisions import Grounds
 from moderation.models import Case, CaseSource, CaseState, Decision, SenderKind, SenderRule, Verb, WordRule
 from notifications.feed import notifications_page, unread_count
 from tests.support.admin import act, text
@@ -37,7 +38,7 @@ def session(sender: User) -> LiveSession:
 
 def do(desk: Client, verb: str, note: str = "", **chosen: str) -> str:
     kind, ids = next(iter(chosen.items()))
-    return text(desk.post(f"{ACT}?{kind}={ids}", {"verb": verb, "note": note}, follow=True))
+    return text(desk.post(f"{ACT}?{kind}={ids}", {"verb": verb, "note": note, "text": note}, follow=True))
 
 
 def verbs() -> list[str]:
@@ -98,7 +99,7 @@ def test_missing_targets(desk: Client, address: str) -> None:
 def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
     first, second = say("rude"), say("ruder")
     page = do(desk, "reject", "insults", items=f"{first.pk},{second.pk}")
-    assert "2 rejected." in page
+    assert "2 removed." in page
     assert set(Item.objects.filter(status=Status.REJECTED)) == {first, second}
     case = Case.objects.get(item=first)
     assert (case.source, case.state, case.decided_by, case.note) == (
@@ -108,7 +109,7 @@ def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
         "insults",
     )
     assert "opened by @moderator: insults" in text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
-    assert "2 not changed: already rejected or deleted." in do(desk, "reject", items=f"{first.pk},{second.pk}")
+    assert "2 not changed: already removed or deleted." in do(desk, "reject", items=f"{first.pk},{second.pk}")
     assert verbs() == ["reject", "reject"]
     actions.approve(case=case, by=moderator, state=CaseState.REJECTED)
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
@@ -116,7 +117,7 @@ def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
 
 @pytest.mark.slow
 def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: Case) -> None:
-    assert "1 rejected." in do(desk, "reject", items=str(held.item_id))
+    assert "1 removed." in do(desk, "reject", items=str(held.item_id))
     held.refresh_from_db()
     assert held.state == CaseState.REJECTED
     assert Case.objects.count() == 1
@@ -184,7 +185,7 @@ def test_sessions_are_ended_and_rejected(desk: Client, sender: User, session: Li
     states = [LiveSession.objects.get(pk=one.pk).state for one in (session, running)]
     assert states == [LiveState.CANCELLED, LiveState.REPLAY]
     assert "1 was already over." in do(desk, "end", sessions=str(running.pk))
-    assert "1 rejected." in do(desk, "reject", sessions=str(running.pk))
+    assert "1 removed." in do(desk, "reject", sessions=str(running.pk))
     assert LiveSession.objects.get(pk=running.pk).review == "rejected"
     assert verbs() == ["end", "end", "reject"]
 
@@ -284,7 +285,7 @@ def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, 
     actions.reject_and_ban(case=held, by=moderator, note="enough")
     senders.unban(user=sender, by=moderator, reason="sorry")
     senders.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator)
-    actions.warn(user=sender, by=moderator, note="mind the rules")
+    actions.warn(user=sender, by=moderator, grounds=Grounds("mind the rules"))
     actions.reject_by_hand(item_id=say("other").pk, by=moderator, note="of another item")
     page = text(desk.get(f"/admin/moderation/case/{held.pk}/change/"))
     for line in (

@@ -196,7 +196,7 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
     assert banned.page.post("/items/new", {"text": "x", "visibility": "public"})["Location"].startswith("/login")
     assert banned.api.get("/api/v1/users/me").status_code == 401
     refused = APIClient().post("/api/v1/auth/token", {"username": "sender", "password": PASSWORD})
-    assert refused.status_code == 400
+    assert (refused.status_code, refused.json()["code"]) == (403, "suspended")
     for address in ("users/sender", "users/sender/items"):
         assert APIClient().get(f"/api/v1/{address}").status_code == 404
     assert Item.objects.count() == 1

@@ -15,6 +15,7 @@ from media.captioning import set_captions
 from media.files import StoreError
 from media.store import store
 from moderation import actions, pictures
+from moderation.decisions import Grounds
 from moderation.models import Case, Decision, WordRule
 from notifications import actions as notifications
 from notifications.feed import notifications_page, unread_count
@@ -49,7 +50,7 @@ def ids(item: Item) -> list[str]:
 
 
 def press(desk: Client, case: Case, verb: str, note: str = "") -> str:
-    fields = {"verb": verb, "note": note, "state": case.state, "modified_at": case.opened_at.isoformat()}
+    fields = {"verb": verb, "note": note, "text": note, "state": case.state, "modified_at": case.opened_at.isoformat()}
     return text(desk.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True))
 
 
@@ -184,10 +185,10 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
 @pytest.mark.slow
 def test_another_removal_tells_anew(item: Item, moderator: User, sender: User) -> None:
     one, two = map(int, ids(item))
-    pictures.hide(item=item, by=moderator, ids=[one], note="first")
+    pictures.hide(item=item, by=moderator, ids=[one], grounds=Grounds("first"))
     notifications.mark_read(user=sender)
     assert unread_count(sender).unread == 0
-    pictures.hide(item=item, by=moderator, ids=[two], note="second")
+    pictures.hide(item=item, by=moderator, ids=[two], grounds=Grounds("second"))
     assert told(sender) == [("Moderators removed 2 pictures from your post", "second")]
     assert unread_count(sender).unread == 1
     notifications.silence(user=sender, kinds=list(CHOOSABLE))
@@ -239,7 +240,7 @@ def test_by_hand(desk: Client, item: Item, sender: User) -> None:
     address = f"{ACT}?items={item.pk}"
     page = text(desk.get(address))
     assert f'name="picture" value="{one}"' in page
-    answer = text(desk.post(address, {"verb": "hide", "note": "why", "picture": [two]}, follow=True))
+    answer = text(desk.post(address, {"verb": "hide", "note": "why", "text": "why", "picture": [two]}, follow=True))
     assert "Pictures of 1 post hidden." in answer
     assert ids(item) == [one]
     assert "Pictures of 1 post hidden." in text(desk.post(address, {"verb": "hide"}, follow=True))

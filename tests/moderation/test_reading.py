@@ -19,6 +19,7 @@ from items.models import Item, Status, Visibility
 from live import actions as live
 from media.models import MediaFile
 from moderation import actions, pictures, reports, senders
+from moderation.decisions import Grounds
 from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from relations.actions import follow
 from tests.support.admin import act, text
@@ -188,7 +189,7 @@ def by_hand(author: User, by: User) -> list[Any]:
         lambda: actions.open_by_hand(by=by, session_id=session.pk),
         lambda: actions.hold_by_hand(by=by, session_id=session.pk),
         lambda: actions.end_session(by=by, session_id=session.pk),
-        lambda: actions.warn(user=author, by=by, note="n"),
+        lambda: actions.warn(user=author, by=by, grounds=Grounds("n")),
         lambda: pictures.hide(item=item, by=by),
         lambda: pictures.show(item=item, by=by),
         lambda: senders.list_sender(user=author, kind=SenderKind.WHITE, by=by),

@@ -145,6 +145,6 @@ def test_deleted_accounts_leave_no_reports(say: Say) -> None:
 def test_people_can_take_along_what_they_reported(say: Say) -> None:
     item = say()
     one, _ = report(item, 2, text="rude 中文")
-    (file,) = files(one)
+    file, _decisions = files(one)
     (row,) = file.rows
     assert (file.name, row.item_id, row.reason, row.text) == ("reports.jsonl", str(item.pk), "spam", "rude 中文")

@@ -39,6 +39,8 @@ SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
     (Verb.UNCARD, ITEM | {"note": "spam"}, "removed the link preview of post 5"),
     (Verb.UNCARD, {"after": {"link": "https://far.example/"}}, "removed the link preview of https://far.example/"),
     (Verb.READ, ITEM | {"note": "7"}, f"read post 5 {BY}"),
+    (Verb.GRANT, ITEM, "accepted an appeal by @sam"),
+    (Verb.DENY, {}, "rejected an appeal by @sam"),
     (Verb.REFUSE, {"note": "far.example"}, "turned off previews of “far.example”"),
     (Verb.ACCEPT, {"note": "far.example"}, "turned previews of “far.example” back on"),
 ]

@@ -273,7 +273,7 @@ def test_a_session_is_reported(sender: User, reader: User, plan: Plan, surface: 
         "look",
     )
     assert (told.case.session_id, told.case.host, told.case.source) == (session.pk, sender, CaseSource.REPORT)
-    (file,) = export.files(reader)
+    file, _decisions = export.files(reader)
     (row,) = file.rows
     assert (row.item_id, row.session_id) == (None, str(session.pk))
     assert report(sender) in (400, 200)

@@ -271,7 +271,9 @@ def test_open_pages_are_told_when_it_is_committed(
     assert news(lambda: actions.mark_read(user=ann)) == [Notified(ann.pk, NOTHING | {"unread": 0})]
     assert news(lambda: actions.mark_read(user=ann, up_to=1)) == []
     assert news(lambda: say(bob, "words")) == []
-    assert news(lambda: actions.warn(user=ann, text="careful")) == [Notified(ann.pk, NOTHING | {"unread": 1})]
+    assert news(lambda: actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="careful")) == [
+        Notified(ann.pk, NOTHING | {"unread": 1})
+    ]
     assert news(lambda: actions.silence(user=ann, kinds=["like"])) == [Notified(ann.pk, NOTHING | {"unread": 1})]
 
 
@@ -316,8 +318,8 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     actions.notify_of_acceptance(follower=ann, followee=bob)
     actions.notify_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
     actions.notify_of_poll(item=post, user_ids=[bob.pk])
-    actions.warn(user=ann, text="careful")
-    actions.notify_of_pictures(item=post, text="no")
+    actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="careful")
+    actions.notify_of_pictures(item=post, decision_id=1, text="no")
     actions.notify_of_scheduled(user=ann, item=None)
     assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)
     assert Act.objects.count() == Act.objects.filter(recipient=F("notification__recipient")).count() == len(Kind)
@@ -449,7 +451,7 @@ def test_warnings_cannot_be_silenced(ann: User) -> None:
     with pytest.raises(ValueError, match="warning"):
         actions.silence(user=ann, kinds=["like", "warning"])
     actions.silence(user=ann, kinds=list(CHOOSABLE))
-    actions.warn(user=ann, text="Please be kind.")
+    actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="Please be kind.")
     assert [kind for kind, _ in told(ann)] == ["warning"]
 
 

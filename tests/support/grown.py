@@ -38,7 +38,17 @@ from items.models import (
 )
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile, OwnerRename, VideoConversion
-from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
+from moderation.models import (
+    Appeal,
+    Case,
+    Decision,
+    PictureAttempt,
+    PictureRule,
+    ReplyTemplate,
+    Report,
+    SenderRule,
+    WordRule,
+)
 from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Ringing, Silenced
 from relations.models import (
     AccountNote,
@@ -514,6 +524,15 @@ class Grown:
         grow(report, MANY, item_id=self.ids(0), reporter_id=f"{self.reader.pk}", case_id=f"{case.pk} + g")
         decision = Decision.objects.create(by=self.admin, verb="approved", item=held)
         grow(decision, MANY, item_id=self.ids(16))
+        warned = Decision.objects.create(by=self.admin, verb="warn", user=self.reader, is_told=True, text="Be kind.")
+        grow(warned, MANY, user_id=self.nth)
+        grow(warned, 200)
+        own = Decision.objects.filter(user=self.reader, is_told=True).order_by("pk")
+        appeals = [Appeal(decision=one, text="No.", state="rejected") for one in own[:100]]
+        Appeal.objects.bulk_create(appeals)
+        others = Decision.objects.filter(is_told=True).exclude(user=self.reader).order_by("pk")
+        Appeal.objects.bulk_create(Appeal(decision=one, text="No.") for one in others[:MANY])
+        ReplyTemplate.objects.create(title="Rude", text="Be kind.")
         grow(SenderRule.objects.create(user=self.ordinary, kind="white"), MANY // 2, user_id=self.nth)
         with connection.cursor() as cursor:
             cursor.execute(

@@ -48,8 +48,8 @@ from items.search import search
 from items.search.query import parse
 from live.models import LiveSession
 from media.models import MediaFile
-from moderation import hashes
-from moderation.models import Case, PictureRule
+from moderation import hashes, senders
+from moderation.models import Appeal, Case, Decision, PictureRule
 from notifications.models import Act, PushSubscription
 from operation.doctor import growth
 from relations.actions import follower_count
@@ -96,6 +96,7 @@ BUSY = {
     "conversation_id": "{talk}",
     "kind": "follows",
     "number": "1",
+    "right": "1.1.1",
     "list_id": "{list}",
     "filter_id": "{filter}",
     "session_id": "{session}",
@@ -146,6 +147,8 @@ PAGES = [
     "/items/{reply}",
     "/items/{busy}/likes?last_id=999999",
     "/items/{other}/report",
+    "/decisions?last_id=999999",
+    "/decisions?item={own}",
     "/items/{own}/edit",
     "/items/{own}/edits",
     "/items/{own}/delete",
@@ -1006,8 +1009,41 @@ def staff(scenario: Scenario) -> None:
     scenario.ask(page, "admin", "get", f"/admin/moderation/case/{case}/change/")
     for chosen, verbs in (
         ("items={busy}", ("open", "reject")),
-        (f"users={scenario.site.ordinary.pk}", ("warn", "ban", "unban")),
+        (f"users={scenario.site.ordinary.pk}", ("warn", "limit", "ban", "unban")),
     ):
         for verb in verbs:
-            answer = {"verb": verb, "note": "words"}
+            answer = {"verb": verb, "note": "words", "text": "words"}
             scenario.ask(page, "admin", "post", f"/admin/moderation/case/act/?{chosen}", answer)
+    scenario.ask(page, "admin", "get", "/admin/moderation/case/find/?items={busy}")
+    scenario.ask(page, "admin", "get", "/settings")
+    decide(scenario, page, case)
+
+
+def decide(scenario: Scenario, page: Client, case: int) -> None:
+    """A case is decided, its author and a suspended member appeal, and the admin answers."""
+    seen = {"state": "open", "modified_at": timezone.now().isoformat(), "text": "Be kind."}
+    scenario.ask(page, "admin", "post", f"/admin/moderation/case/{case}/change/", seen | {"verb": "limit"})
+    decision = Decision.objects.filter(verb="reject").latest("pk")
+    author, api = Client(), APIClient()
+    author.force_login(decision.user)
+    api.force_authenticate(decision.user)
+    scenario.ask(author, "author", "get", f"/decisions/{decision.pk}")
+    scenario.ask(author, "author", "post", f"/decisions/{decision.pk}", {"text": "No."})
+    limited = Decision.objects.filter(verb="list").latest("pk")
+    scenario.ask(api, "author", "post", f"/api/v1/me/decisions/{limited.pk}/appeal", {"text": "No."})
+    user = User.objects.create_user("banned", password=PASSWORD)
+    senders.ban(user=user, by=scenario.site.admin, until=timezone.now() + timedelta(days=1))
+    stranger = Client()
+    address = scenario.ask(stranger, "banned", "post", "/login", {"username": "banned", "password": PASSWORD})[
+        "Location"
+    ]
+    scenario.ask(stranger, "banned", "get", address)
+    scenario.ask(stranger, "banned", "post", address, {"text": "No."})
+    scenario.ask(stranger, "banned", "post", f"{address}/data")
+    for number in Appeal.objects.order_by("-pk").values_list("pk", flat=True)[:3]:
+        answer = {"verb": "accept", "text": "Sorry."}
+        scenario.ask(page, "admin", "post", f"/admin/moderation/appeal/{number}/change/", answer)
+    other = User.objects.create_user("shortly", password=PASSWORD)
+    senders.ban(user=other, by=scenario.site.admin, until=timezone.now())
+    scenario.task("moderation.end_suspensions")
+    scenario.work()

@@ -16,6 +16,7 @@ from accounts.joining.actions import sign_up
 from accounts.models import User
 from accounts.signing_in import recovery, second_factors
 from moderation import senders
+from moderation.decisions import Grounds
 
 BY_COMMAND = "By a command of the operator"
 VERBS = {
@@ -47,7 +48,9 @@ class Command(BaseCommand):
         each["make"].add_argument("--email", default="", help="the e-mail address, which needs no confirmation")
         each["promote"].add_argument("--moderator", action="store_true", help="a moderator, not an administrator")
         for verb in ("ban", "unban"):
-            each[verb].add_argument("--why", default="", help="the reason, shown in Admin → Decisions")
+            each[verb].add_argument(
+                "--why", default="", help="the reason, shown in Admin → Decisions, and of a ban to the user"
+            )
         each["delete"].add_argument("--yes", action="store_true", help="do not ask")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -122,7 +125,7 @@ class Command(BaseCommand):
     def ban(self, user: User, *, why: str, **options: Any) -> None:
         """Ban the user. Also written to the log of decisions."""
         try:
-            is_new = senders.ban(user=user, by=None, reason=self.reason(why))
+            is_new = senders.ban(user=user, by=None, reason=self.reason(why), grounds=Grounds(why))
         except PermissionError:
             raise CommandError(f"{user.username} is staff and cannot be banned. Demote them first.") from None
         self.done(user, is_new, "", "is banned", "is already banned")

@@ -3,14 +3,19 @@ from typing import Any
 
 import pytest
 
+from accounts.about.models import Rule
 from accounts.models import User
 from items import actions as items
+from moderation import actions as moderation
+from moderation import appeals
+from moderation.decisions import Grounds, decisions_about
 from notifications import actions, ungrouped
 from notifications.feed import notifications_page
 from notifications.models import Act, Notification
 from relations import actions as relations
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -35,10 +40,35 @@ def test_all_are_put_away_and_what_comes_later_is_told(ann: User, bob: User) -> 
 
 
 def test_what_moderators_tell_stays(ann: User, bob: User) -> None:
-    actions.warn(user=ann, text="Be kind.")
+    actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="Be kind.")
     items.like(user=bob, item=say(ann))
     Caller(ann).post("v1/notifications/clear")
     assert [entry.text for entry in notifications_page(ann).items] == ["Be kind."]
+
+
+def test_decisions_are_moderation_warnings(ann: User, bob: User) -> None:
+    post = say(ann, "rude words")
+    rule = Rule.objects.create(number=1, text="Be kind.")
+    grounds = Grounds("Enough.", rule.pk)
+    moderation.warn(user=ann, by=bob, grounds=grounds)
+    moderation.reject_by_hand(item_id=post.pk, by=bob, grounds=grounds)
+    removal, warning = decisions_about(ann)
+    appeals.appeal(user=ann, decision_id=warning.pk, text="No.")
+    actions.notify_of_decision(user=ann, decision_id=0, detail="warn", text="of an earlier version")
+    caller = Caller(ann)
+    first, second = caller.get("v1/notifications")
+    assert (first["type"], first["account"]["username"], "status" in first) == ("moderation_warning", "ann", False)
+    told = first["moderation_warning"]
+    assert (told["id"], told["action"], told["text"], told["status_ids"], told["appeal"]) == (
+        *(str(removal.pk), "delete_statuses", "Be kind.\nEnough.", [str(post.pk)], None),
+    )
+    assert second["moderation_warning"]["action"] == "none"
+    assert second["moderation_warning"]["appeal"] == {"text": "No.", "state": "pending"}
+    groups = caller.get("v2/notifications")["notification_groups"]
+    assert [group["moderation_warning"]["id"] for group in groups] == [str(removal.pk), str(warning.pk)]
+    assert "bob" not in str(caller.get("v1/notifications"))
+    assert logged_in(ann).get(f"/disputes/strikes/{removal.pk}")["Location"] == f"/decisions/{removal.pk}"
+    assert caller.get("v1/notifications", {"exclude_types[]": "moderation_warning"}) == []
 
 
 def test_many_are_put_away_by_parts_and_the_rest_by_a_worker(

@@ -57,7 +57,7 @@ def test_a_muted_thread_tells_nothing_and_all_is_back_afterwards(ann: User, bob:
 def test_what_the_site_tells_stays(ann: User) -> None:
     post = say(ann)
     mute_thread(user=ann, item=post)
-    actions.notify_of_pictures(item=post, text="no")
+    actions.notify_of_pictures(item=post, decision_id=1, text="no")
     actions.notify_of_scheduled(user=ann, item=post)
     assert [entry.kind for entry in notifications_page(ann).items] == ["scheduled", "picture"]
 
