@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("items", "0003_uncounted"),
-        ("notifications", "0001_squashed"),
+        ("notifications", "0003_kinds"),
     ]
 
     operations = [
