@@ -60,9 +60,9 @@ MUTED_THREADS = f"""
 
 
 HIDDEN_REPLIES = f"""
-    SELECT i.id, s.username, h.created_at FROM items_item root JOIN items_hiddenreply h ON h.root_id = root.id
+    SELECT i.id, s.username, h.created_at FROM items_hiddenreply h
     JOIN items_item i ON i.id = h.reply_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE root.sender_id = %(reader)s AND {VISIBLE} ORDER BY h.reply_id
+    WHERE h.user_id = %(reader)s AND {VISIBLE} ORDER BY h.reply_id
 """
 
 
@@ -273,7 +273,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("scheduled.jsonl", _("The posts you scheduled."), _scheduled(user)),
         ExportFile("filters.jsonl", _("The words you muted."), _filters(user)),
         ExportFile("muted-conversations.jsonl", _("The threads you muted."), _muted_threads(user)),
-        ExportFile("hidden-replies.jsonl", _("The replies you hid in your threads."), _hidden_replies(user)),
+        ExportFile("hidden_replies.jsonl", _("The replies you hid in your threads."), _hidden_replies(user)),
         ExportFile("bookmarks.jsonl", _("The posts you bookmarked that you can still see."), _bookmarks(user)),
         ExportFile("conversations.jsonl", _("The private mentions you can see, by conversation."), _messages(user)),
     ]

@@ -478,8 +478,9 @@ class MutedThread(models.Model):
 
 
 class HiddenReply(models.Model):
-    """The sender of a thread hid a reply: it stands apart from the others, for all but its own sender."""
+    """`user`, the sender of a thread, hid a reply: it stands apart from the others, for all but its own sender."""
 
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     # No constraints, as for likes.
     reply = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
@@ -488,7 +489,10 @@ class HiddenReply(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        indexes = [models.Index(fields=["root", "reply"], name="hidden_reply_thread")]
+        indexes = [
+            models.Index(fields=["root", "reply"], name="hidden_reply_thread"),
+            models.Index(fields=["user", "reply"], name="hidden_reply_user"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.reply_id} under {self.root_id}"

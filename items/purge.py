@@ -59,6 +59,12 @@ UNMUTE = """
 """
 
 
+SHOW_REPLIES = """
+    DELETE FROM items_hiddenreply WHERE reply_id IN (
+        SELECT reply_id FROM items_hiddenreply WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
+"""
+
+
 # The others keep their messages.
 LEAVE = (
     """
@@ -87,7 +93,7 @@ def purge(*, user_id: int, limit: int) -> int:
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
         votes = polls.withdraw_votes(user_id=user_id, limit=limit)
         bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
-        left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in (*LEAVE, UNMUTE))
+        left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in (*LEAVE, UNMUTE, SHOW_REPLIES))
         found = len(items) + likes + votes + bookmarks + left
         taken += found
         if not found:

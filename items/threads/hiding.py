@@ -16,7 +16,7 @@ from storage.connections import fetch
 from web.refusals import NotOwnError, RefusalError
 
 HIDE = """
-    INSERT INTO items_hiddenreply (reply_id, root_id) VALUES (%(reply)s, %(root)s)
+    INSERT INTO items_hiddenreply (reply_id, root_id, user_id) VALUES (%(reply)s, %(root)s, %(user)s)
     ON CONFLICT DO NOTHING RETURNING reply_id
 """
 SHOW = "DELETE FROM items_hiddenreply WHERE reply_id = %(reply)s AND root_id = %(root)s RETURNING reply_id"
@@ -46,7 +46,7 @@ def hide_reply(*, user: User, root_id: int, reply_id: int) -> bool:
     reply = Item.objects.visible_to(user).get(pk=reply_id, root=root_id)
     if reply.is_private:
         raise PrivateReplyError
-    return bool(fetch(HIDE, {"reply": reply.pk, "root": root_id}))
+    return bool(fetch(HIDE, {"reply": reply.pk, "root": root_id, "user": user.pk}))
 
 
 def show_reply(*, user: User, root_id: int, reply_id: int) -> bool:

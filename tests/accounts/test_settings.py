@@ -393,6 +393,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "votes.jsonl",
         "scheduled.jsonl",
         "muted-conversations.jsonl",
+        "hidden_replies.jsonl",
         "edits.jsonl",
         "likes.jsonl",
         "filters.jsonl",

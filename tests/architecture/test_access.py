@@ -258,7 +258,7 @@ def follow_hashtag(world: World) -> None:
 def hide_replies(world: World) -> None:
     """The senders of the threads hid them while all was public."""
     for root, reply in ((world.thread, world.reply), (world.post, world.answered)):
-        HiddenReply.objects.get_or_create(reply=reply, root=root)
+        HiddenReply.objects.get_or_create(reply=reply, root=root, user=root.sender)
 
 
 def is_other(relation: str, kind: str) -> bool:

@@ -83,6 +83,7 @@ EXPORTED = {
     "items_item.sender_id": "items.jsonl",
     "items_like.user_id": "likes.jsonl",
     "items_mutedthread.user_id": "muted-conversations.jsonl",
+    "items_hiddenreply.user_id": "hidden_replies.jsonl",
     "items_participant.user_id": "conversations.jsonl",
     "items_scheduledpost.sender_id": "scheduled.jsonl",
     "items_vote.user_id": "votes.jsonl",

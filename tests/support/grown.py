@@ -410,7 +410,7 @@ class Grown:
 
     def _hidden_replies(self) -> None:
         """All under the busy one."""
-        hidden = HiddenReply.objects.create(reply=self.busy, root=self.busy)
+        hidden = HiddenReply.objects.create(reply=self.busy, root=self.busy, user=self.star)
         grow(hidden, MANY, reply_id=self.ids(2), root_id=f"{self.busy.pk}")
 
     def _scheduled(self) -> None:

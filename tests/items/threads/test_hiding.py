@@ -5,8 +5,10 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items.actions import delete
-from items.models import Item, Visibility
+from items.export import files
+from items.models import HiddenReply, Item, Visibility
 from items.profiles.profile import find_item, replies_page
+from items.purge import purge
 from items.threads.hiding import PrivateReplyError, hidden_page, hide_reply
 from items.threads.threads import thread_page
 from tests.support.clients import token_of
@@ -97,3 +99,14 @@ def test_the_menu_of_a_reply_in_ones_own_thread(client: Client, ann: User, bob: 
     assert f"/items/{reply.pk}/unhide" in client.get(f"/items/{reply.pk}/menu").content.decode()
     client.post(f"/items/{reply.pk}/unhide")
     assert shown_under(root, ann) == {reply.pk}
+
+
+def test_it_is_exported_and_forgotten_with_the_account(ann: User, bob: User) -> None:
+    root = say(ann)
+    reply = say(bob, "hm", reply_to=root)
+    hide_reply(user=ann, root_id=root.pk, reply_id=reply.pk)
+    for user, rows in ((ann, [(str(reply.pk), "bob")]), (bob, [])):
+        exported = next(file for file in files(user) if file.name == "hidden_replies.jsonl")
+        assert [(row.item_id, row.by) for row in exported.rows] == rows
+    purge(user_id=ann.pk, limit=10)
+    assert not HiddenReply.objects.exists()
