@@ -14,6 +14,7 @@ from items import actions as items
 from live import actions as live
 from moderation import actions as moderation
 from moderation import reports
+from moderation.decisions import Grounds
 from moderation.models import Case
 from relations.actions import follow
 from tests.support.factories import UserFactory
@@ -102,7 +103,7 @@ def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, r
     follow(follower=star, followee=reader)
     for item, reporter in ((post, reader), (mine, star)):
         reports.report(item=item, reporter=reporter, reason="spam")
-    moderation.warn(user=star, by=User.objects.get(username="admin"), note="please")
+    moderation.warn(user=star, by=User.objects.get(username="admin"), grounds=Grounds("please"))
     case = Case.objects.get(item=post)
     for address in (
         "moderation/report/",

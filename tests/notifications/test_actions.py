@@ -321,6 +321,8 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     actions.notify_of_decision(user=ann, decision_id=1, detail="warn", text="careful")
     actions.notify_of_pictures(item=post, decision_id=1, text="no")
     actions.notify_of_scheduled(user=ann, item=None)
+    actions.notify_of_report(user_ids=[ann.pk], detail="done")
+    actions.notify_staff(user_ids=[bob.pk], detail="report", subject_id=1)
     assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)
     assert Act.objects.count() == Act.objects.filter(recipient=F("notification__recipient")).count() == len(Kind)
 

@@ -35,7 +35,10 @@ def test_an_entry_says_who_did_what(api: APIClient, ann: User, bob: User) -> Non
         items.like(user=fan, item=post)
     relations.follow(follower=bob, followee=ann)
     follow, like = api.get(API).json()["items"]
-    assert like.keys() == {"id", "kind", "actors", "count", "capped", "item", "session", "text", "created_at", "unread"}
+    assert like.keys() == {
+        *("id", "kind", "actors", "count", "capped", "item", "session", "text", "detail", "subject_id", "created_at"),
+        "unread",
+    }
     card = {"id": str(bob.pk), "username": "bob", "display_name": "Bobby", "is_big_v": True}
     card["avatar_url"] = bob.avatar_url
     assert like["actors"][0] == card

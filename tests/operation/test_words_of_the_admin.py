@@ -20,6 +20,7 @@ from live import actions as live
 from live.models import ReplayDelivery
 from moderation import actions as moderation
 from moderation import hashes, reports, senders
+from moderation.decisions import Grounds
 from moderation.models import Case, PictureRule, SenderKind, WordRule
 from relations import actions as relations
 from seen.models import MergeRun
@@ -79,7 +80,7 @@ def rows(desk: Client, media_folder: Path) -> None:
     reports.report(item=items.publish(sender=li, content={"text": "请看"}), reporter=wu, reason="spam")
     moderation.reject(case=Case.objects.get(item=item), by=root, note="不行")
     senders.list_sender(user=li, kind=SenderKind.BLACK, by=root)
-    moderation.warn(user=li, by=root, note="请注意")
+    moderation.warn(user=li, by=root, grounds=Grounds("请注意"))
     moderation.end_session(session_id=session.pk, by=root)
     moderation.open_by_hand(item_id=Delivery.objects.latest("pk").pk, by=root)
     issue_token(user=li)

@@ -5,12 +5,9 @@
     ),
     bound AS (SELECT CASE WHEN count(*) = $3 THEN min(position) END AS position FROM scanned)
     SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
-        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
-            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0) AND NOT (n.kind IN ('mention', 'reply') AND
-    EXISTS (SELECT FROM items_item m JOIN items_participant p ON p.conversation_id = coalesce(m.conversation_id, m.id)
-        WHERE m.id = n.item_id AND m.visibility = 'mentioned' AND p.user_id = $1 AND p.read >= m.id OFFSET 0)
-    ),
-            CASE WHEN shown.count > 100 THEN true ELSE EXISTS (
+        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
+            shown.newest, shown.count, shown.actors,
+            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0), CASE WHEN shown.count > 100 THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET 300 LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
@@ -87,7 +84,7 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) AND (n.kind IN ('warning', 'picture', 'scheduled') OR NOT EXISTS (
+    ) AND (n.kind IN ('warning', 'picture', 'scheduled', 'report', 'case') OR NOT EXISTS (
         SELECT FROM items_mutedthread muted
         WHERE muted.user_id = $1 AND muted.root_id = coalesce(i.root_id, i.id) OFFSET 0)) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = $1 OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = $1 OFFSET 0)))) OFFSET 0) ELSE true END
