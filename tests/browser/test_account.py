@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -5,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.models import User
+from items.actions import publish_past
 from items.filters import filters
 from items.models import Item
 from relations.actions import mute
@@ -147,3 +149,25 @@ def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: 
         assert wide <= 0, path
         if path == "/login":
             log_in(visitor, "reader")
+
+
+@pytest.mark.parametrize(
+    ("locale", "full", "day"),
+    [
+        ("en-US", "2 March 2020, 07:30 UTC+8", "2 Mar 2020"),
+        ("zh-CN", "2020年3月2日 07:30 UTC+8", "2020年3月2日"),
+    ],
+)
+def test_the_first_page_of_a_stranger_has_local_times(
+    visit: Visit, author: Any, locale: str, full: str, day: str
+) -> None:
+    written = datetime(2020, 3, 1, 23, 30, tzinfo=UTC)
+    item = publish_past(sender=author, content={"text": "words"}, written_at=written)
+    for address, place, words in (("/@author", ".byline .time > time", day), (f"/items/{item.pk}", ".full-time", full)):
+        visitor = visit(timezone_id="Asia/Shanghai", locale=locale)
+        visitor.goto(address)
+        time = visitor.page.locator(place).first
+        for _ in range(2):  # the second page comes with them
+            expect(time).to_have_text(words)
+            expect(visitor.page.locator(".time > time[title]").first).to_have_attribute("title", full)
+            visitor.page.reload()
