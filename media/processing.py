@@ -2,6 +2,8 @@
 
 A `VideoConversion` row is the queue, and a worker claims it while it converts. The member whose videos took least of
 the last day is next. Whatever stops, the next run begins that video anew, `TRIES` times.
+
+See docs/decisions.md: A post waits for its video as a scheduled post.
 """
 
 import contextlib
