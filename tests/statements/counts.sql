@@ -75,7 +75,7 @@ SELECT reader.id, (
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = reader.id OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = reader.id OFFSET 0)))
-    ) AND (n.kind IN ('warning', 'picture', 'scheduled') OR NOT EXISTS (
+    ) AND (n.kind IN ('warning', 'picture', 'scheduled', 'report', 'case') OR NOT EXISTS (
         SELECT FROM items_mutedthread muted
         WHERE muted.user_id = reader.id AND muted.root_id = coalesce(i.root_id, i.id) OFFSET 0)) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = reader.id OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = reader.id OFFSET 0)))) OFFSET 0) ELSE true END

@@ -7,7 +7,11 @@
     SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
             shown.newest, shown.count, shown.actors,
-            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0), CASE WHEN shown.count > 100 THEN true ELSE EXISTS (
+            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0) AND NOT (n.kind IN ('mention', 'reply') AND
+    EXISTS (SELECT FROM items_item m JOIN items_participant p ON p.conversation_id = coalesce(m.conversation_id, m.id)
+        WHERE m.id = n.item_id AND m.visibility = 'mentioned' AND p.user_id = $1 AND p.read >= m.id OFFSET 0)
+    ),
+            CASE WHEN shown.count > 100 THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET 300 LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
