@@ -519,6 +519,7 @@ WITHOUT = {
     "complete": "a part of composers",
     "draft-media": "a part of composers",
     "media-form": "a part of composers",
+    "thread-part": "a part of composers",
     "poll-form": "a part of composers",
     "unread": "a part of every page",
     "notification-news": "a part of the notifications",
@@ -571,6 +572,8 @@ WITHOUT = {
     "unmute-thread": "leads back",
     "settings-archive-stop": "leads back",
     "live-news": "a part of the pages of live sessions",
+    "hide-reply": "leads back",
+    "unhide-reply": "leads back",
     "live-remind": "leads back",
     "live-forget": "leads back",
 }

@@ -143,6 +143,7 @@ PAGES = [
     "/items/{quote}/menu",
     "/items/{busy}/quotes?last_id={middle}",
     "/items/{busy}/hidden-replies?last_id={middle}",
+    "/items/{chain}",
     "/items/{quote}",
     "/items/{reply}",
     "/items/{busy}/likes?last_id=999999",
@@ -226,7 +227,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
     ("post", "items/{own}/hidden-replies/{under_own}", None),
     ("delete", "items/{own}/hidden-replies/{under_own}", None),
-    ("post", "threads", {"items": [{"content": {"text": "one @star"}, "reply_to": "{own}"}, {"content": MANY_NAMES}]}),
+    ("post", "items", {"content": MANY_NAMES, "repliable_by": "mentioned"}),
     ("post", "items", {"content": {"text": "a quote"}, "quote_of": "{busy}"}),
     ("delete", "items/{quoted}/quotes/{quote}", None),
     ("post", "items", {"content": {"text": "@star @reader @user1 @user2"}, "visibility": "mentioned"}),
@@ -537,6 +538,9 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.names |= {"filter": latest, "spare_filter": spare} | planned_posts(user)
     under = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "more"}, "reply_to": "{own}"})
     scenario.names["under_own"] = under.json()["id"]
+    posts = [{"content": MANY_NAMES}, {"content": {"text": "and so on"}}]
+    chain = scenario.ask(api, who, "post", "/api/v1/threads", {"items": posts})
+    scenario.names["chain"] = chain.json()["items"][0]["id"]
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
     scenario.names["mine"] = scenario.names["quoted"] = kept.json()["id"]
     content = {"content": {"text": "about one's own"}, "quote_of": "{quoted}"}
