@@ -152,16 +152,18 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
 # --- Bells -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def set_bell(*, follower: User, followee: User, rings: bool) -> bool:
-    """Begin or end to notify a follower of each post of a followee. Raises SelfRelationError, NotFollowedError,
-    BellCapError.
+    """Begin or end to notify a follower of each post of a followee. The end also holds for a request. Raises
+    SelfRelationError, NotFollowedError, BellCapError.
     """
     _check_not_self(follower, followee)
-    if rings:
-        _lock_follower(follower)
     follows = Follow.objects.filter(follower=follower, followee=followee)
-    if rings and not follows.exists():
+    if not rings:
+        asked = FollowRequest.objects.filter(follower=follower, followee=followee)
+        return any([_set_bell(follows, follower, rings=False), _set_bell(asked, follower, rings=False)])
+    _lock_follower(follower)
+    if not follows.exists():
         raise NotFollowedError
-    return _set_bell(follows, follower, rings=rings)
+    return _set_bell(follows, follower, rings=True)
 
 
 def _set_bell(rows: "QuerySet[Follow] | QuerySet[FollowRequest]", follower: User, *, rings: bool | None) -> bool:

@@ -80,6 +80,12 @@ def test_there_is_a_limit_that_counts_requests(api: APIClient, ann: User, bob: U
     assert not Follow.objects.filter(followee=bob).exists()
     actions.follow(follower=ann, followee=bob)
     assert api.put(f"{API}/users/bob/bell").status_code == 409
+    address = f"{API}/users/{locked.username}"
+    assert api.get(address).json()["bell"] is True
+    assert api.delete(f"{address}/bell").status_code == 204
+    assert api.get(address).json()["bell"] is False
+    assert api.put(f"{address}/bell").status_code == 409
+    ring(ann, locked)
     actions.accept(followee=locked, follower=ann)
     assert Follow.objects.get(followee=locked).bell
     assert not FollowRequest.objects.exists()

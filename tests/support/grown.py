@@ -468,7 +468,7 @@ class Grown:
         self.liked = Notification.objects.create(recipient=self.star, kind=Kind.LIKE, item=self.busy)
         act = Act.objects.create(notification=self.liked, recipient=self.star, actor=self.other)
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
-        grow(Ringing.objects.create(item=self.busy), 100, item_id=self.ids(0))
+        grow(Ringing.objects.create(item=self.busy), 20, item_id=self.ids(0))
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
         grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)
         grow(QuietHours.objects.create(user=self.ordinary, begins=1, ends=2, time_zone="UTC"), MANY, user_id=self.nth)
