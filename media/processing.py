@@ -35,7 +35,7 @@ from media.actions import (
 )
 from media.converter import ConvertedVideo, convert
 from media.decoder import DecoderBusyError, DecoderError, is_locked
-from media.files import ORIGINAL, StoreError
+from media.files import ORIGINAL, StoreError, new_name
 from media.models import FileMove, MediaFile, MediaState, VideoConversion, file_names
 from media.signals import video_processed
 from media.store import store
@@ -221,30 +221,34 @@ def _fail(row: MediaFile, reason: str) -> None:
 
 
 def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster_files: list[Path], facts: dict[str, Any]) -> None:
-    """Store the files of a converted video, and write its facts. Raises EndedError."""
-    names = file_names(row.name, video.ext, **posters.files_in(facts))
+    """Store the files of a converted video, and write its facts. Raises EndedError.
+
+    The files get a new name: another worker, if this one was taken for dead, may be at the same video.
+    """
+    name = new_name()
+    names = file_names(name, video.ext, **posters.files_in(facts))
     try:
-        for source, name in zip([Path(f"{draft}video"), *poster_files], names, strict=True):
-            store().save(source, name)
+        for source, stored in zip([Path(f"{draft}video"), *poster_files], names, strict=True):
+            store().save(source, stored)
         with transaction.atomic():
             fresh = MediaFile.objects.select_for_update().filter(pk=row.pk, state=MediaState.PROCESSING).first()
             if fresh is None:
                 raise EndedError
-            _finish(fresh, row.name, video, facts)
+            _finish(fresh, name, video, facts)
     except BaseException:
         delete_stored(names)
         raise
 
 
-def _finish(row: MediaFile, stored_as: str, video: ConvertedVideo, facts: dict[str, Any]) -> None:
-    for name in ("ext", "width", "height", "duration", "size"):
-        setattr(row, name, getattr(video, name))
-    row.state, row.progress = MediaState.READY, 100
-    if row.name != stored_as:  # it was renamed meanwhile, or got another poster
-        poster_to = "" if row.small_ext else row.name
-        moves = [FileMove(name=stored_as, to=row.name, ext=row.ext)]
-        schedule_moves([*moves, FileMove(name=stored_as, to=poster_to, ext="", **posters.files_in(facts))])
-    if not row.small_ext:
-        for name, fact in facts.items():
-            setattr(row, name, fact)
+def _finish(row: MediaFile, name: str, video: ConvertedVideo, facts: dict[str, Any]) -> None:
+    moves = [FileMove(name=row.name, to=name, ext=row.captions)] if row.captions else []
+    if row.small_ext:  # its owner sent a poster
+        moves.append(FileMove(name=row.name, to=name, ext="", small_ext=row.small_ext, widths=row.widths))
+        delete_stored(file_names(name, "", **posters.files_in(facts)))
+        facts = {}
+    written = {fact: getattr(video, fact) for fact in ("ext", "width", "height", "duration", "size")}
+    written |= {"name": name, "state": MediaState.READY, "progress": 100}
+    for column, value in (written | facts).items():
+        setattr(row, column, value)
+    schedule_moves(moves)
     row.save()

@@ -21,7 +21,7 @@ from accounts.export import write_archive
 from accounts.models import User
 from items import scheduling
 from items.models import Failure, Item, ItemType, ScheduledPost, Visibility
-from media import actions, posters, processing, sweeping
+from media import actions, captioning, posters, processing, sweeping
 from media.files import StoreError
 from media.models import MediaFile, MediaState, VideoConversion
 from media.processing import convert_waiting
@@ -304,6 +304,36 @@ def test_files_of_a_video_are_renamed_while_it_is_converted(ann: User, monkeypat
     assert row.name != medium.name
     assert all(map(store().has, row.files))
     assert endings() == ["mp4", "small.jpg"]
+
+
+def test_two_workers_at_one_video(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first was taken for dead. What the second stored stays."""
+    medium = sent(ann)
+    held = post(medium)
+    stores = processing._store
+
+    def store_late(*args: Any) -> None:
+        monkeypatch.setattr(processing, "_store", stores)
+        processing.process(VideoConversion.objects.get(pk=medium.pk))
+        stores(*args)
+
+    monkeypatch.setattr(processing, "_store", store_late)
+    assert convert_waiting()
+    row = MediaFile.objects.get()
+    assert row.state == MediaState.READY
+    assert all(map(store().has, row.files))
+    assert endings() == ["mp4", "small.jpg"]
+    assert scheduling.publish_due() == 1
+    assert not ScheduledPost.objects.filter(pk=held.pk).exists()
+
+
+def test_captions_of_an_unfinished_video_stay(ann: User) -> None:
+    medium = sent(ann)
+    words = io.BytesIO(b"WEBVTT\n\n00:01.000 --> 00:02.000\nwords\n")
+    captioning.set_captions(owner_id=ann.pk, media_id=medium.pk, file=words)
+    assert convert_waiting()
+    row = MediaFile.objects.get()
+    assert captioning.caption_text({"name": row.name, "captions": row.captions}) == "words"
 
 
 def test_a_poster_is_replaced_in_a_post(ann: User) -> None:
