@@ -12,7 +12,7 @@ from items.profiles.profile import find_item
 from items.threads.chains import chain_below
 from items.threads.threads import thread_page
 from relations.actions import block, follow
-from tests.support.factories import say
+from tests.support.factories import UserFactory, say
 from timeline.home import home_page
 from timeline.oracle import home_ids
 
@@ -172,3 +172,10 @@ def test_a_narrowed_post_leaves_the_chain(ann: User, bob: User) -> None:
     assert (chain(root, bob), others(root, bob)) == ([last.pk], set())
     follow(follower=bob, followee=ann)
     assert chain(root, bob) == [middle.pk, last.pk]
+
+
+def test_a_private_thread_stays_with_its_people(ann: User, bob: User) -> None:
+    first, more = publish_thread(sender=ann, posts=posts("@bob psst", "more"), visibility=Visibility.MENTIONED)
+    assert (more.visibility, more.conversation_id) == (Visibility.MENTIONED, first.pk)
+    assert chain(first, bob) == [more.pk]
+    assert find_item(more.pk, UserFactory()) is None
