@@ -103,7 +103,7 @@ def locks() -> Findings:
             whose += ", hidden: GRANT pg_read_all_stats TO this site's role shows more"
         else:
             whose += f", {each.state}, since {timedelta(seconds=int(each.age))}"
-        waiters = ", ".join(f"{count} {name}" for name, count in Counter(each.waiters).items())
+        waiters = ", ".join(f"{count} {name}" for name, count in sorted(Counter(each.waiters).items()))
         tables = ", ".join(sorted(filter(None, each.tables or []))) or "rows or a lock without a table"
         yield make_finding(
             "postgresql locks",

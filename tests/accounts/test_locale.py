@@ -141,7 +141,7 @@ def test_the_api_answers_scripts_of_a_page_in_its_language(client: Client, reade
     sent = {"file": upload(b"no picture")}
     refused = client.post("/api/v1/me/media", sent, headers={"X-Reader": str(reader.pk)})
     assert refused.status_code == 415
-    assert "不支持这种文件" in refused.json()["file"][0]
+    assert "请使用图片" in refused.json()["file"][0]
     item = ItemFactory(sender=reader)
     shown = client.get(f"/api/v1/items/{item.pk}", headers={"X-Reader": str(reader.pk)}).json()
     assert shown["created_at"].endswith("Z")

@@ -190,7 +190,7 @@ def test_a_view_that_takes_files_takes_them_by_its_methods(settings: LazySetting
         ("/api/v1/me/media", "POST", (4 << 20) + room),
         ("/api/v1/me/media/7/captions", "PUT", 2 * room),
         ("/api/v1/me/media/7", "PATCH", 0),
-        ("/api/v2/media", "POST", (4 << 20) + room),
+        ("/api/v2/media", "POST", (7 << 20) + room),
         ("/api/v1/accounts/update_credentials", "PATCH", (4 << 20) + room),
         ("/admin/about/sitesettings/", "POST", 0),
         ("/admin/about/sitesettings/1/change/", "POST", (4 << 20) + room),

@@ -97,6 +97,7 @@ OTHERS = {
     "items.text.check_poll": "options of at most 80 characters, each looked at once",
     "notifications.sentences.words_of": "a kind of ours",
     "notifications.sentences.act_sentence": "a kind of ours and a bounded name",
+    "accounts.about.words.headed_paragraphs": "the site's own words, which superusers write",
     "accounts.about.words.paragraphs": "the site's own words, which superusers write",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.icons.icon": "the names of our icons",

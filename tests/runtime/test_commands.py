@@ -56,4 +56,4 @@ def test_what_destroys_a_site_is_refused_where_it_has_members(words: tuple[str, 
 @pytest.mark.django_db
 def test_a_migration_forwards_is_not_refused() -> None:
     UserFactory()
-    call_command("migrate", "accounts", "0005", verbosity=0)
+    call_command("migrate", "accounts", "0006", verbosity=0)
