@@ -9,11 +9,9 @@ The lock on the SearchIndex row orders writers. A later writer's documents have 
 See docs/decisions.md: OpenSearch only proposes.
 """
 
-import gzip
-import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -32,8 +30,6 @@ from storage.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 
-WAIT_SECONDS = 10.0
-"""Time limit of a bulk request."""
 PART = 1_000
 """Items of one turn."""
 BODY_BYTES = 8_000_000
@@ -85,14 +81,9 @@ def create(*, anew: bool = False) -> None:
     """Create the index, or replace it. Raises OpenSearchError."""
     there = server()
     if anew:
-        try:
-            there.request("DELETE", f"/{there.index}", patience=WAIT_SECONDS)
-        except OpenSearchError as error:
-            if error.status != 404:
-                raise
-    body = {"mappings": MAPPINGS, "aliases": {there.name: {}}}
+        there.delete_index()
     try:
-        there.request("PUT", f"/{there.index}", json.dumps(body).encode(), patience=WAIT_SECONDS)
+        there.create_index(MAPPINGS)
     except OpenSearchError as error:
         if error.kind != "resource_already_exists_exception":
             raise
@@ -168,12 +159,8 @@ def _send_documents(index: SearchIndex, item_ids: Sequence[int]) -> None:
     index.version = max(index.version + 1, time.time_ns() // 1000)
     index.save(update_fields=["version"])
     rows = fetch(DOCUMENTS, {"items": id_array(item_ids)})
-    path = f"/{server().name}/_bulk?require_alias=true"
     for lines in _bodies(_bulk_lines(index.version, *row) for row in rows):
-        body = gzip.compress(lines, compresslevel=1)
-        _check_bulk_answer(
-            server().request("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip")
-        )
+        _check_bulk_answer(server().write(lines))
 
 
 def _bulk_lines(
@@ -226,16 +213,13 @@ class _BulkAnswer(msgspec.Struct):
     items: list[dict[str, _BulkResult]]
 
 
-_decoder = msgspec.json.Decoder(_BulkAnswer)
-
-
-def _check_bulk_answer(answer: bytes) -> None:
+def _check_bulk_answer(answer: Mapping[str, Any]) -> None:
     """Raise OpenSearchError if an answer to a bulk request names something to retry.
 
     A document refused for its content is only logged.
     """
     try:
-        bulk = _decoder.decode(answer)
+        bulk = msgspec.convert(answer, _BulkAnswer)
     except msgspec.MsgspecError as error:
         raise OpenSearchError(f"its answer to a bulk request is none: {error}") from error
     if not bulk.errors:

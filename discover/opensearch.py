@@ -6,7 +6,6 @@ docs.opensearch.org, Query DSL, Search API. tests/support/opensearch.py checks e
 See docs/decisions.md: OpenSearch only proposes.
 """
 
-import json
 import logging
 import math
 from collections import Counter
@@ -179,8 +178,6 @@ class _SearchAnswer(msgspec.Struct):
     hits: _Hits
 
 
-_decoder = msgspec.json.Decoder(_SearchAnswer)
-
 FAILURES = (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError)
 
 breaker = Breaker(name="opensearch", failures=FAILURES, slow_share=math.inf)
@@ -224,11 +221,7 @@ def _cap_senders(candidates: Sequence[RecalledItem], count: int) -> list[Recalle
 
 
 def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
-    patience = settings.OPENSEARCH_TIMEOUT_SECONDS
-    # Cancel a search that nobody waits for. A partial answer is a failure.
-    query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
-    path = f"/{server().name}/_search?{query}"
-    answer = _decoder.decode(server().request("POST", path, json.dumps(body).encode(), patience=patience))
+    answer = msgspec.convert(server().search(body, settings.OPENSEARCH_TIMEOUT_SECONDS), _SearchAnswer)
     if answer.timed_out:
         raise OpenSearchError("it ran out of time")
     return answer.hits.hits

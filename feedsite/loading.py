@@ -20,6 +20,7 @@ from django.urls import get_resolver
 from django.utils import formats, translation
 
 from accounts import lookalikes
+from discover.opensearch_server import server
 from feedsite.celery import app
 from feedsite.public import installing
 from items import emoji
@@ -142,6 +143,8 @@ def load_clients() -> None:
     for name in ("celery.app.events", "celery.events", "lmdb._envid", settings.SESSION_SERIALIZER.rpartition(".")[0]):
         import_module(name)
     store()
+    if settings.OPENSEARCH_URL:
+        server()
     load_lazy(caches["default"], "client")
     load_lazy(app, "backend")
     load_lazy(app.amqp, "router")

@@ -694,6 +694,11 @@ LOGGING: dict[str, Any] = {
         }
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
-    # One line per program at its start, at any level.
-    "loggers": {"feedsite.starts": {"level": "INFO"}},
+    "loggers": {
+        # One line per program at its start, at any level.
+        "feedsite.starts": {"level": "INFO"},
+        # They log members' texts. The site logs failures itself.
+        "opensearch": {"level": "CRITICAL"},
+        "opensearchpy.trace": {"level": "CRITICAL"},
+    },
 }

@@ -7,10 +7,11 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
-from discover import filling, indexing
+from discover import filling, indexing, opensearch_server
 from discover.indexing import PART, create, index_slice, load_batch, write_changes
 from discover.models import ItemChange, SearchIndex
-from discover.opensearch_server import OpenSearchError
+from discover.opensearch import MAPPINGS
+from discover.opensearch_server import OpenSearchError, server
 from items import actions, counts
 from items.models import Item, ItemCounts, Status, Visibility
 from items.search.words import document
@@ -19,7 +20,7 @@ from storage import ids
 from storage.breaker import Breaker
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
-from tests.support.opensearch import OpenSearch, Trouble, late, obeys_and_cuts, says, status
+from tests.support.opensearch import OpenSearch, Trouble, late, obeys_and_cuts, refuses, says, status
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -176,12 +177,9 @@ def test_what_fails_is_written_later(opensearch: OpenSearch, trouble: str) -> No
 def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch, code: int) -> None:
     index_slice()
     first, second = (actions.publish(sender=UserFactory.create(), content={"text": "words"}) for _ in range(2))
-    opensearch.item_trouble = lambda item_id: (
-        {"type": "rejected_execution_exception", "status": code} if item_id == str(second.pk) else None
-    )
-    index_slice()
+    with opensearch.in_trouble(refuses(second.pk, code)):
+        index_slice()
     assert set(opensearch.documents) == {first.pk}
-    opensearch.item_trouble = lambda item_id: None
     index_slice()
     assert set(opensearch.documents) == {first.pk, second.pk}
 
@@ -190,7 +188,7 @@ def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch
 def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     index_slice()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
-    monkeypatch.setattr(indexing, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(opensearch_server, "WRITE_SECONDS", 0.5)
     monkeypatch.setattr(indexing, "pause", Breaker(600))
     failures = metrics.opensearch_failures.labels("index")._value
     before = failures.get()
@@ -199,24 +197,23 @@ def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch
         index_slice()
         assert failures.get() == before + 1, "it was left alone"
     assert ItemChange.objects.exists()
-    monkeypatch.setattr(indexing, "WAIT_SECONDS", 10)
+    monkeypatch.setattr(opensearch_server, "WRITE_SECONDS", 10)
     indexing.pause.reset()
     index_slice()
     assert not ItemChange.objects.exists()
 
 
-def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog: Any) -> None:
-    index_slice()
-    first, second = (actions.publish(sender=UserFactory.create(), content={"text": "words"}) for _ in range(2))
-    opensearch.item_trouble = lambda item_id: (
-        {"type": "mapper_parsing_exception", "status": 400} if item_id == str(first.pk) else None
-    )
+def test_an_item_that_it_refuses_holds_up_nothing(
+    opensearch: OpenSearch, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {"properties": MAPPINGS["properties"] | {"tags": {"type": "integer"}}}
+    monkeypatch.setattr(indexing, "MAPPINGS", MAPPINGS | wrong)
+    sender = UserFactory.create()
+    first, second = (actions.publish(sender=sender, content={"text": text}) for text in ("words #tag", "words"))
     index_slice()
     assert set(opensearch.documents) == {second.pk}
     assert not ItemChange.objects.exists()
     assert f"refuses item {first.pk}: mapper_parsing_exception" in caplog.text
-    assert [error.kind for error in opensearch.refused] == ["mapper_parsing_exception"]
-    opensearch.refused.clear()
 
 
 def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
@@ -225,11 +222,11 @@ def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
     item = actions.publish(sender=UserFactory.create(), content={"text": "before"})
     gone = actions.publish(sender=UserFactory.create(), content={"text": "gone"})
     index_slice()
-    old = next(lines for _, path, lines in reversed(opensearch.requests) if path.endswith("_bulk"))
+    old = opensearch.bodies("/_bulk")[-1]
     actions.edit(item=item, content={"text": "after"})
     actions.delete(item=gone)
     index_slice()
-    answer = opensearch.bulk("site-items", list(old), {"require_alias": "true"})
+    answer = server().write(old)
     assert [done["index"]["status"] for done in answer["items"]] == [409, 409]
     assert set(opensearch.documents) == {item.pk}
     assert opensearch.documents[item.pk]["words"] == ["after"]
@@ -275,7 +272,7 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
         if chance.random() < 0.1:
             filling.recommend()
         if chance.random() < 0.05:
-            opensearch.indexes.clear()
+            opensearch.delete_indexes()
     actions.publish(sender=senders[0], content={"text": "so that we notice where the index was lost"})
     index_slice()
     index_slice()
@@ -298,8 +295,7 @@ def test_writers_take_turns(opensearch: OpenSearch) -> None:
     with opensearch.in_trouble(late(0.1)):
         at_once(index_slice, index_slice, index_slice)
     assert set(opensearch.documents) == public()
-    written = [lines for _, path, lines in opensearch.requests if path.endswith("_bulk")]
-    assert len(written) == 1
+    assert len(opensearch.bodies("/_bulk")) == 1
 
 
 # --- The first load --------------------------------------------------------------------------------------
@@ -338,14 +334,14 @@ def test_bodies_are_bounded(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPa
     many(100)
     index_slice()
     assert set(opensearch.documents) == public()
-    assert len([path for _, path, _ in opensearch.requests if path.endswith("_bulk")]) > 5
+    assert len(opensearch.bodies("/_bulk")) > 5
 
 
 @pytest.mark.slow
 def test_an_index_that_somebody_deleted_is_made_again(opensearch: OpenSearch) -> None:
     many(5)
     index_slice()
-    opensearch.indexes.clear()
+    opensearch.delete_indexes()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
     index_slice()
     assert not opensearch.indexes, "and not by itself, without our mapping"
@@ -360,7 +356,7 @@ def test_the_command(opensearch: OpenSearch, capsys: pytest.CaptureFixture[str])
     assert f"{PART + 5:,} items." in capsys.readouterr().out
     assert set(opensearch.documents) == public()
     call_command("discover_index", verbosity=0)
-    opensearch.index("site-items").documents.clear()
+    opensearch.node.ask("DELETE", f"/site-items/_doc/{min(public())}")
     call_command("discover_index", "--anew", verbosity=0)
     assert set(opensearch.documents) == public()
     with opensearch.in_trouble(status(500)), pytest.raises(CommandError, match="500"):
@@ -394,5 +390,5 @@ def test_nothing_to_do_costs_little(opensearch: OpenSearch) -> None:
 def test_the_index_is_known(opensearch: OpenSearch) -> None:
     index_slice()
     assert SearchIndex.objects.get().name == "site-items"
-    assert list(opensearch.indexes) == ["site-items-1"]
+    assert opensearch.indexes == ["site-items-1"]
     assert write_changes() == 0

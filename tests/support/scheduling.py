@@ -23,6 +23,9 @@ GROUPS = {
     "tests/runtime/test_supervisor.py": "servers",
     "tests/storage/test_cluster.py": "servers",
     "tests/storage/test_replica.py": "servers",
+    # One node of OpenSearch.
+    "tests/discover/test_indexing.py": "opensearch",
+    "tests/discover/test_opensearch.py": "opensearch",
     # Every worker would make what they make once.
     "tests/media/test_bucket.py": "bucket",
     "tests/schema/test_schema.py": "schema",
