@@ -42,12 +42,12 @@ RING = f"""
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
-        SELECT m.id, 'post', i.id FROM bells JOIN accounts_user m ON m.id = bells.follower_id, {ITEMS}
-        WHERE i.id = %(item)s AND m.is_active AND {visible("i", "s", "m.id")}
-            AND {gets_notifications_from("m.id", "i.sender_id")}
+        SELECT u.id, 'post', i.id FROM bells JOIN accounts_user u ON u.id = bells.follower_id, {ITEMS}
+        WHERE i.id = %(item)s AND u.is_active AND {visible("i", "s", "u.id")}
+            AND {gets_notifications_from("u.id", "i.sender_id")}
             AND NOT EXISTS (
                 SELECT FROM notifications_notification n
-                WHERE n.recipient_id = m.id AND n.item_id = i.id AND n.kind IN ('mention', 'quote') AND n.day IS NULL
+                WHERE n.recipient_id = u.id AND n.item_id = i.id AND n.kind IN ('mention', 'quote') AND n.day IS NULL
                 OFFSET 0)
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),

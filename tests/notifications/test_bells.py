@@ -180,6 +180,7 @@ def test_it_rings_for_those_who_may_see_the_post(ann: User, bob: User) -> None:
     number = published(say(bob, f"hello @{mentioned.username}"))
     assert {user for user in [ann, *fans] if ("post", number) in told(user)} == {ann, half_muting, mutual}
     assert told(mentioned) == [("mention", number)]
+    assert not Notification.objects.filter(kind="post", recipient__in=[muting, blocking, blocked, gone]).exists()
     number = published(say(bob, visibility="mutuals"))
     assert {user for user in [ann, *fans] if ("post", number) in told(user)} == {mutual}
 

@@ -82,7 +82,7 @@ OF_PAGES = [(prefix, pattern) for prefix, pattern in ALL if prefix != API]
 OF_API = [(prefix, pattern) for prefix, pattern in ALL if prefix == API]
 READERS, EVENTS = 400, 100
 """The stream's connections, and the events in one query."""
-DRAIN = 1_000
+DRAIN = 1_500
 SCOPES = "read write follow push"
 
 # --- Reading: {busy} is an item with much of everything, {middle} an id in the middle ---------------------
@@ -135,6 +135,9 @@ PAGES = [
     "/conversations/new?to=star",
     "/items/{talk}",
     "/notifications/news?since_id=1",
+    "/notifications/likes?last_id={middle}",
+    "/notifications/follows",
+    "/lists/{list}/edit?q=user",
     "/items/new?quote_of={busy}",
     "/items/new/media?ids={middle},1,2",
     "/items/{poll}",
