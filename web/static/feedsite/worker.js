@@ -99,7 +99,13 @@ async function heard({ reader }, page) {
   const kept = await caches.match("/", { cacheName: HOME, ignoreVary: true });
   if (!reader || (kept && kept.headers.get("X-Kept-For") !== reader)) await forget();
   // The home that was there before the worker.
-  else if (!kept && page && new URL(page.url).pathname === "/") await keep(await fetch("/"), forgotten);
+  else if (!kept && page && new URL(page.url).pathname === "/") await keepAnew();
+}
+
+async function keepAnew() {
+  const before = forgotten;
+  const answer = await fetch("/").catch(() => null);
+  if (answer?.ok) await keep(answer, before);
 }
 
 // --- Push messages
