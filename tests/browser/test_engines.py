@@ -82,14 +82,15 @@ def test_a_member_logs_in_writes_likes_and_deletes(tab: Tab, reader: User) -> No
     tab.type("[name=password]", PASSWORD)
     tab.js("document.querySelector('[name=password]').form.requestSubmit()")
     tab.shows("form.composer > textarea")
+    tab.until("return document.readyState === 'complete'")
     tab.click("form.composer > textarea")
     tab.type("form.composer > textarea", "my own words")
     tab.click("form.composer .send")
     tab.until("return document.querySelector('#feed > article .text')?.textContent.includes('my own words')")
+    tab.until("return !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling, .htmx-added')")
     tab.click("#feed > article [data-act=like]")
-    tab.until(
-        "return document.querySelector('#feed > article [data-act=like][aria-pressed=true]') && !document.querySelector('.underway')"
-    )
+    tab.until("return document.querySelector('#feed > article [data-act=like][aria-pressed=true]')")
+    tab.until("return !document.querySelector('.underway')")
     assert Like.objects.count() == 1
     tab.click("#feed > article .menu > :is(.opens, summary)")
     tab.until("return [...document.querySelectorAll('#feed details.menu[open] *')].some(e => e.matches('.dangerous'))")
