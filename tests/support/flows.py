@@ -10,7 +10,7 @@ from tests.support.effort import is_usual
 
 FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
 SETTINGS = {"screen", "javascript", "locale", "width", "half"}
-WHOLE = {"test_site.py"}
+WHOLE = {"test_engines.py", "test_site.py"}
 """All their flows run every time."""
 FIRST = {
     "test_accessibility.py",

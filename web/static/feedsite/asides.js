@@ -25,8 +25,8 @@
   dialog.addEventListener("close", () => {
     const go = dialog.returnValue === "sure" ? issue : null;
     issue = null;
-    rescue();
     if (go) go();
+    rescue();
   });
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close(); // beside it
@@ -53,10 +53,11 @@
     return document.activeElement === element;
   }
 
-  // Also what is closed or hidden: it has the focus until the browser draws the page.
+  // Also what is closed or hidden: it has the focus until the browser draws the page. Safari before 17.4 does not tell.
   function isLost() {
     const active = document.activeElement;
-    return active === document.body || !active.checkVisibility();
+    const isShown = active.checkVisibility?.() ?? active.getClientRects().length > 0;
+    return active === document.body || !isShown;
   }
 
   function rescue() {

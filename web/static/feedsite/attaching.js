@@ -110,7 +110,8 @@ async function draw(entry, file) {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(picture.width * scale));
   canvas.height = Math.max(1, Math.round(picture.height * scale));
-  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  // WebKit would lose what the graphics card has drawn when the entry moves.
+  canvas.getContext("2d", { willReadFrequently: true }).drawImage(picture, 0, 0, canvas.width, canvas.height);
   picture.close();
   entry.querySelector(".medium-focus").prepend(canvas);
 }

@@ -43,7 +43,7 @@ const countedLength = (() => {
   const length = (text) => Array.from(text).length;
 
   function isHost(name) {
-    if (name.startsWith("[")) return URL.canParse(`http://${name}`);
+    if (name.startsWith("[")) return URL.canParse?.(`http://${name}`) ?? true; // Safari before 17 does not say
     return length(name) <= 253 && (name.includes(".") || name.toLowerCase() === "localhost");
   }
 

@@ -39,7 +39,7 @@ async function subscribePush(key) {
 
   addEventListener("load", async () => {
     try {
-      if (reader) await navigator.serviceWorker.register("/worker.js");
+      if (reader) await navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready);
       await tellWorker(reader);
       if (reader) await goOn();
     } catch {

@@ -26,7 +26,7 @@
     const all = cards();
     const seen = all.filter((card) => card.getBoundingClientRect().bottom > HEAD).slice(0, NOTED);
     const place = {
-      seen: scrollY > 0 ? seen.map((card) => [card.id, Math.round(card.getBoundingClientRect().top)]) : [],
+      seen: scrollY > 0 ? seen.map((card) => [card.id, card.getBoundingClientRect().top]) : [],
       last: all.at(-1)?.id,
       count: all.length,
       opened: opened || null,
@@ -64,11 +64,13 @@
     return true;
   }
 
+  // True if the page is long enough to be there.
   function goTo(seen) {
     const known = seen.find(([id]) => isThere(id));
     if (!known) return false;
-    scrollBy({ top: document.getElementById(known[0]).getBoundingClientRect().top - known[1], behavior: "instant" });
-    return true;
+    const off = () => document.getElementById(known[0]).getBoundingClientRect().top - known[1];
+    scrollBy({ top: off(), behavior: "instant" });
+    return Math.abs(off()) < 1;
   }
 
   async function comeBack({ seen, last, count, opened }) {
@@ -91,7 +93,13 @@
     note();
   }
 
+  function begin() {
+    const place = history.state?.place;
+    if (place?.seen.length && place.reader === reader) comeBack(place);
+  }
+
   history.scrollRestoration = "manual";
-  const place = history.state?.place;
-  if (place?.seen.length && place.reader === reader) comeBack(place);
+  begin();
+  // A page that the browser kept whole. WebKit begins it at its top.
+  addEventListener("pageshow", ({ persisted }) => persisted && begin());
 })();

@@ -98,6 +98,20 @@ document.querySelectorAll(".tabs [aria-current]").forEach((tab) => {
   tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
 });
 
+// --- Texts grow while they are written, also where the browser does not do it by itself (field-sizing)
+function grow(area) {
+  area.style.height = "0"; // the style sheet has its least
+  area.style.height = `${area.scrollHeight + area.offsetHeight - area.clientHeight}px`;
+}
+if (!CSS.supports("field-sizing", "content")) {
+  const growAll = () => document.querySelectorAll("textarea").forEach(grow);
+  for (const kind of ["input", "focusin"]) {
+    document.addEventListener(kind, ({ target }) => target.matches("textarea") && grow(target));
+  }
+  document.addEventListener("reset", () => setTimeout(growAll));
+  document.body.addEventListener("htmx:load", growAll);
+}
+
 // --- Times on the first page, which the server wrote in the site's time zone, as web/formats has them
 function localizeTimes() {
   const page = document.documentElement.lang;

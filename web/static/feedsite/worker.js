@@ -93,11 +93,19 @@ async function forget() {
 }
 
 // Pages tell who reads them: what was kept for another reader goes.
-addEventListener("message", (event) => event.waitUntil(heard(event.data)));
+addEventListener("message", (event) => event.waitUntil(heard(event.data, event.source)));
 
-async function heard({ reader }) {
+async function heard({ reader }, page) {
   const kept = await caches.match("/", { cacheName: HOME, ignoreVary: true });
   if (!reader || (kept && kept.headers.get("X-Kept-For") !== reader)) await forget();
+  // The home that was there before the worker.
+  else if (!kept && page && new URL(page.url).pathname === "/") await keepAnew();
+}
+
+async function keepAnew() {
+  const before = forgotten;
+  const answer = await fetch("/").catch(() => null);
+  if (answer?.ok) await keep(answer, before);
 }
 
 // --- Push messages
