@@ -3,6 +3,7 @@ import time
 from collections import Counter
 from datetime import timedelta
 
+from django.apps import apps
 from django.conf import settings
 from django.db import Error, OperationalError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
@@ -51,6 +52,7 @@ def postgresql() -> Findings:
     )
     yield _indexes()
     yield _migrations()
+    yield _tables()
     yield make_finding(
         "postgresql transactions",
         f"{old} older than 10 minutes",
@@ -184,6 +186,20 @@ def _migrations() -> Finding:
         why or (f"{len(missing)} not applied: {names}" if missing else "are applied"),
         error=bool(why or missing),
         todo="docs/runbook.md, Upgrade." if why else "Run `manage.py migrate`.",
+    )
+
+
+def _tables() -> Finding:
+    """Whether somebody dropped a table, or restored only a part."""
+    existing = set(connection.introspection.table_names())
+    models = apps.get_models(include_auto_created=True)
+    missing = sorted({model._meta.db_table for model in models if model._meta.managed} - existing)
+    return make_finding(
+        "postgresql tables",
+        f"missing: {', '.join(missing)}" if missing else "exist",
+        error=bool(missing),
+        todo="If migrations are missing too, run `manage.py migrate`. Otherwise somebody dropped the tables: "
+        "docs/runbook.md, Restore.",
     )
 
 
