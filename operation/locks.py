@@ -1,4 +1,4 @@
-"""Sessions of PostgreSQL for whose locks others wait."""
+"""Sessions of PostgreSQL for whose locks others wait, or will wait."""
 
 import re
 from typing import NamedTuple
@@ -9,6 +9,8 @@ from storage.connections import fetch
 
 WAITED_SECONDS = 1.0
 """A shorter wait is usual."""
+IDLE_SECONDS = 10.0
+"""The site's own transactions are idle for less."""
 STATEMENT_LENGTH = 200
 TEXT = re.compile(r"'(?:[^']|'')*'")
 """A string in a statement: it may be personal."""
@@ -37,6 +39,23 @@ HOLDERS = """
     WHERE NOT EXISTS (SELECT FROM edge WHERE edge.waiter = chain.blocker)
     GROUP BY h.pid, h.application_name, h.usename, h.client_addr, h.state, h.xact_start, h.query
     ORDER BY min(chain.since)
+"""
+
+# A session hides its state from other roles (see above). Then only a lock on a whole table counts.
+IDLE = """
+    SELECT a.pid, coalesce(a.application_name, ''), a.usename::text, coalesce(host(a.client_addr), 'this machine'),
+        coalesce(a.state, ''), extract(epoch FROM clock_timestamp() - a.xact_start)::float8, coalesce(a.query, ''),
+        array_agg(DISTINCT l.relation::regclass::text), '{}'::text[], 0::float8
+    FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+        JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
+    WHERE a.datname = current_database() AND l.database = a.datid AND l.granted
+        AND (
+            a.state LIKE 'idle in transaction%%'
+                AND a.state_change < clock_timestamp() - make_interval(secs => %(idle)s)
+                AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')
+            OR a.state IS NULL AND l.mode IN ('ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+        )
+    GROUP BY a.pid, a.application_name, a.usename, a.client_addr, a.state, a.xact_start, a.query
 """
 
 
@@ -79,3 +98,8 @@ class LockHolder(NamedTuple):
 def holders() -> list[LockHolder]:
     """Sessions for which others have waited for a second, without those that wait themselves."""
     return fetch(HOLDERS, {"waited": WAITED_SECONDS}, into=LockHolder._make)
+
+
+def idle_holders() -> list[LockHolder]:
+    """Sessions that have locks and do nothing. Perhaps nobody waits for them now."""
+    return fetch(IDLE, {"idle": IDLE_SECONDS}, into=LockHolder._make)

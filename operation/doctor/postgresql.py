@@ -3,13 +3,14 @@ import time
 from collections import Counter
 from datetime import timedelta
 
+from django.apps import apps
 from django.conf import settings
 from django.db import Error, OperationalError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, clock, make_finding
-from operation.locks import holders
+from operation.locks import LockHolder, holders, idle_holders
 from operation.upgrade import unapplied
 from runtime.older_database import upgrade_refusal
 from storage import replica, site_key
@@ -51,6 +52,7 @@ def postgresql() -> Findings:
     )
     yield _indexes()
     yield _migrations()
+    yield _tables()
     yield make_finding(
         "postgresql transactions",
         f"{old} older than 10 minutes",
@@ -95,23 +97,38 @@ def disk() -> Findings:
 def locks() -> Findings:
     """Check that nobody waits for a lock. Asks only PostgreSQL's own tables, so it does not wait itself."""
     found = holders()
-    if not found:
+    named = {each.pid for each in found}
+    idle = [each for each in idle_holders() if each.pid not in named]
+    if not found and not idle:
         yield make_finding("postgresql locks", "nobody waits")
     for each in found:
-        whose = f"{each.application or 'a program'} of {each.role} from {each.address}"
-        if each.age is None:
-            whose += ", hidden: GRANT pg_read_all_stats TO this site's role shows more"
-        else:
-            whose += f", {each.state}, since {timedelta(seconds=int(each.age))}"
         waiters = ", ".join(f"{count} {name}" for name, count in sorted(Counter(each.waiters).items()))
         tables = ", ".join(sorted(filter(None, each.tables or []))) or "rows or a lock without a table"
         yield make_finding(
             "postgresql locks",
-            f"session {each.pid} ({whose}) has locks for which {waiters} wait, for "
+            f"{_session(each)} has locks for which {waiters} wait, for "
             f"{timedelta(seconds=int(each.waited))} at most, at {tables}. Its statement: {each.statement}",
             error=True,
             todo=f"See what it is, then end it: {each.ending} (docs/runbook.md, A lock in PostgreSQL)",
         )
+    for each in idle:
+        yield make_finding(
+            "postgresql locks",
+            f"{_session(each)} has locks at {', '.join(filter(None, each.tables or []))}, and nobody waits now. "
+            f"Its statement: {each.statement}",
+            warning=True,
+            todo="Changes of these rows or tables get 503 until it ends. See what it is, then end it: "
+            f"{each.ending} (docs/runbook.md, A lock in PostgreSQL)",
+        )
+
+
+def _session(holder: LockHolder) -> str:
+    whose = f"{holder.application or 'a program'} of {holder.role} from {holder.address}"
+    if holder.age is None:
+        whose += ", hidden: GRANT pg_read_all_stats TO this site's role shows more"
+    else:
+        whose += f", {holder.state}, since {timedelta(seconds=int(holder.age))}"
+    return f"session {holder.pid} ({whose})"
 
 
 def key_and_read_only_mode() -> Findings:
@@ -169,6 +186,20 @@ def _migrations() -> Finding:
         why or (f"{len(missing)} not applied: {names}" if missing else "are applied"),
         error=bool(why or missing),
         todo="docs/runbook.md, Upgrade." if why else "Run `manage.py migrate`.",
+    )
+
+
+def _tables() -> Finding:
+    """Whether somebody dropped a table, or restored only a part."""
+    existing = set(connection.introspection.table_names())
+    models = apps.get_models(include_auto_created=True)
+    missing = sorted({model._meta.db_table for model in models if model._meta.managed} - existing)
+    return make_finding(
+        "postgresql tables",
+        f"missing: {', '.join(missing)}" if missing else "exist",
+        error=bool(missing),
+        todo="If migrations are missing too, run `manage.py migrate`. Otherwise somebody dropped the tables: "
+        "docs/runbook.md, Restore.",
     )
 
 

@@ -60,8 +60,8 @@ def workers() -> Findings:
         f"lane {OUTSIDE}",
         ", ".join(lanes) or "none answers",
         warning=not lanes,
-        todo="Restart the workers. Until then there are no link previews, pushes to devices and imports of archives. "
-        "docs/runbook.md, Backlog.",
+        todo="Restart the workers. Until then link previews, pushes to devices, imports of archives and "
+        "uploaded videos wait. docs/runbook.md, Backlog.",
     )
 
 
@@ -114,11 +114,13 @@ def waiting_work() -> Findings:
     for work, seconds in oldest_waits().items():
         text = f"the oldest waits for {timedelta(seconds=int(seconds))}" if seconds else "none is late"
         todo = "Check that beat and a worker run. The worker's log says why it fails: docs/runbook.md, Backlog."
+        late = seconds > LATE_SECONDS
         if work == "letters":
             todo = "Try `manage.py sendtestemail ADDRESS`: docs/runbook.md, Mail does not go out."
             tried = Letter.objects.filter(state=LetterState.WAITING).exclude(error="").order_by("created_at").first()
             text += f". The mail server's answer: {tried.error}" if tried else ""
-        yield make_finding(work, text, warning=seconds > LATE_SECONDS, todo=todo)
+            late |= bool(seconds and tried)  # the mail server refuses all
+        yield make_finding(work, text, warning=late, todo=todo)
 
 
 def letters() -> Findings:

@@ -187,13 +187,14 @@ def test_faults_of_postgresql() -> None:
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'user_level_seen'::regclass")
         cursor.execute("DELETE FROM django_migrations WHERE app = 'seen'")
         cursor.execute("SET LOCAL synchronous_commit = 'local'")
+        cursor.execute("DROP TABLE items_pin")
     result = found(postgresql.postgresql())
+    assert result["postgresql tables"].text == "missing: items_pin"
     assert "user_level_seen" in result["postgresql indexes"].text
     assert "REINDEX INDEX CONCURRENTLY user_level_seen" in result["postgresql indexes"].todo
     assert "seen.0001_squashed" in result["migrations"].text
-    assert {result[name].state for name in ("postgresql indexes", "migrations", "postgresql synchronous_commit")} == {
-        ERROR
-    }
+    named = ("postgresql indexes", "postgresql tables", "migrations", "postgresql synchronous_commit")
+    assert {result[name].state for name in named} == {ERROR}
 
 
 def test_clocks_apart() -> None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.models import User
 from operation import gauges, locks
 from operation.doctor import examination, postgresql
-from operation.doctor.findings import ERROR, OK
+from operation.doctor.findings import ERROR, OK, WARNING
 from runtime import metrics
 from runtime.embedded import wait_for
 from storage.connections import fetch
@@ -67,7 +67,10 @@ def test_doctor_names_who_has_a_lock_and_prints_the_line_that_ends_it() -> None:
             assert finding.state == ERROR
             for part in (
                 f"session {found.pid} (psql of feedsite from this machine, idle in transaction, since 0:00:0",
-                "has locks for which 2 feedsite web, 1 feedsite worker wait, for 0:00:0",
+                "has locks for which ",
+                "2 feedsite web",
+                "1 feedsite worker",
+                " wait, for 0:00:0",
                 "at accounts_user",
                 "Its statement: UPDATE accounts_user SET display_name = '…' WHERE id = ",
             ):
@@ -77,6 +80,35 @@ def test_doctor_names_who_has_a_lock_and_prints_the_line_that_ends_it() -> None:
             fetch(f"SELECT pg_terminate_backend({found.pid})")  # as the line says
             assert [each.result(30) for each in waiters] == [None] * 3
     assert [finding.state for finding in postgresql.locks()] == [OK]
+
+
+def test_doctor_names_an_idle_session_before_anybody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a quiet site the one request that waited has its 503 when somebody runs `doctor`."""
+    user = UserFactory()
+    role = "feedsite_of_a_lock"
+    with session("report") as reader, session("psql") as holder:
+        reader.execute("SELECT count(*) FROM accounts_user")  # readers stop nobody
+        holder.execute("UPDATE accounts_user SET display_name = 'Secret' WHERE id = %s", [user.pk])
+        assert [finding.state for finding in postgresql.locks()] == [OK], "its next statement may come at once"
+        monkeypatch.setattr(locks, "IDLE_SECONDS", 0)
+        (finding,) = postgresql.locks()
+        assert finding.state == WARNING
+        pid = holder.info.backend_pid
+        for part in (f"session {pid} (psql of ", "idle in transaction", "at accounts_user, and nobody waits now", "…"):
+            assert part in finding.text, finding.text
+        assert "Secret" not in finding.text
+        assert f"SELECT pg_terminate_backend({pid})" in finding.todo
+        holder.rollback()
+        reader.rollback()
+        holder.execute("LOCK TABLE accounts_user")
+        with psycopg.connect(database_url(), autocommit=True) as low:
+            low.execute(f"CREATE ROLE {role}".encode())
+            try:
+                low.execute(f"SET ROLE {role}".encode())
+                rows = low.execute(locks.IDLE.replace("%%", "%").replace("%(idle)s", "0").encode()).fetchall()
+            finally:
+                low.execute(f"RESET ROLE; DROP ROLE {role}".encode())
+        assert [(row[0], row[5]) for row in rows] == [(pid, None)], "another role's is hidden, but told"
 
 
 def test_of_a_chain_the_first_session_is_named() -> None:

@@ -56,6 +56,11 @@ def test_a_letter_that_was_tried_waits_since_it_was_written(
     post.mode = mode
     if mode == "dead":
         settings.EMAIL_PORT = closed_port()
+    young = written(timedelta(seconds=5))
+    assert findings()["letters"].state == OK, "nobody has tried it"
+    sending.send_due()
+    assert findings()["letters"].state == WARNING, "the server refuses it, and that is no matter of minutes"
+    young.delete()
     letter = written(LATE)
     assert gauges.oldest_waits()["letters"] < 60, "nobody has tried it"
     assert sending.send_due() == 0
