@@ -34,7 +34,7 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content
-from items.threads.replying import check_reply, of_reply_error, repliers_of
+from items.threads.replying import check_choice, check_reply, of_reply_error, repliers_of
 from items.versions import Version
 from media import attaching
 from media.models import MediaFile
@@ -129,6 +129,7 @@ def publish(
     reply_to, quote_of = _original(reply_to), _original(quote_of)
     if addressed or (reply_to and reply_to.is_private):
         visibility = Visibility.MENTIONED
+    check_choice(visibility, repliable_by)
     fields: dict[str, Any] = {
         "type": type,
         "title": title,
@@ -621,7 +622,7 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
 @transaction.atomic
 def change_repliable(*, item: Item, repliable_by: str) -> None:
     """Choose who may reply in an item's thread. Existing replies stay. Raises RepostError, and ContentError for a reply
-    that shall differ from its root.
+    that shall differ from its root and for a private mention that shall limit its people.
     """
     item = _lock(item)
     if item.repost_of_id:
@@ -630,6 +631,7 @@ def change_repliable(*, item: Item, repliable_by: str) -> None:
         if repliable_by != item.root.repliable_by:
             raise of_reply_error()
         return
+    check_choice(item.visibility, repliable_by)
     item.repliable_by = RepliableBy(repliable_by)
     Item.objects.filter(pk=item.pk).update(repliable_by=item.repliable_by, repliers=repliers_of(item))
 

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from accounts.models import RepliableBy, User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters.filters import apply_filters
-from items.models import ItemType, Status
+from items.models import ItemType, Status, Visibility
 from items.polls import attach_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, may_reply, quoted_visible
@@ -219,7 +219,8 @@ def _body_of_columns(row: ItemRow, said: OwnColumns, reader_id: int | None, reas
         quote=Quote(str(said.quote_of_id), None, "unauthorized") if said.quote_of_id else None,
         quotable_by=said.quotable_by,
         repliable_by=said.repliable_by,
-        can_reply=bool(reader_id) and said.repliable_by == RepliableBy.EVERYONE,
+        can_reply=bool(reader_id)
+        and (said.repliable_by == RepliableBy.EVERYONE or said.visibility == Visibility.MENTIONED),
         poll=None,
         sender=Sender.from_row(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
@@ -250,7 +251,7 @@ def decorate(items: list[ItemBody], reader: User | AnonymousUser, context: str =
 
 def _ask_for_replies(items: Iterable[ItemBody], reader_id: int) -> None:
     """Set `can_reply` of items under which not everyone may reply."""
-    limited = [item for item in items if item.repliable_by != RepliableBy.EVERYONE]
+    limited = [item for item in items if item.repliable_by != RepliableBy.EVERYONE and not item.can_reply]
     if not limited:
         return
     rows = fetch(REPLIABLE, {"ids": id_array({int(item.shown.id) for item in limited}), "reader": reader_id})

@@ -27,7 +27,7 @@ from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibil
 from items.quotes import NotQuotableError, check_quote
 from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
-from items.threads.replying import NotRepliableError, check_reply
+from items.threads.replying import NotRepliableError, check_choice, check_reply
 from media import attaching
 from media.models import MediaFile, MediaState
 from media.objects import OwnMedium, own_medium
@@ -177,6 +177,7 @@ def _check_quote(quoted: Item | None, sender: User, visibility: str) -> None:
 
 def _check(post: dict[str, Any]) -> None:
     check_content(post["type"], post["content"], post["title"])
+    check_choice(post["visibility"], post.get("repliable_by"))
     is_new_mention = post["visibility"] == Visibility.MENTIONED and post["reply_to"] is None
     if is_new_mention and not mentions(str(post["content"].get("text", ""))):
         raise ContentError(_("Mention someone by @name. Only the people you mention can see it."), field="visibility")

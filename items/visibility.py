@@ -126,7 +126,7 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
 def may_reply(root: str, reader: str = READER) -> str:
     """Whether a reader who sees a thread may reply in it. `root` is its first item, whose sender decides.
 
-    CASE: the follow is asked only if it decides.
+    Ignores private mentions: who is in a conversation may reply in it. CASE: the follow is asked only if it decides.
     """
     return f"""
     (CASE WHEN {root}.repliable_by = 'everyone' OR {root}.sender_id = {reader} THEN {reader} <> 0

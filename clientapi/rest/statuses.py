@@ -136,14 +136,16 @@ class StatusesView(OpenView):
             content["poll"] = poll
         quoted = params.id("quoted_status_id")
         answered = _replied_to(params, content["text"], sender)
+        visibility = _visibility(params, sender)
+        is_usual = answered is None and visibility != Visibility.MENTIONED
         fields: dict[str, Any] = {
             "content": content,
             "type": ItemType.POLL if poll else _type_of_media(media, sender),
-            "visibility": _visibility(params, sender),
+            "visibility": visibility,
             "reply_to": answered,
             "quote_of": item_row(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
-            "repliable_by": None if answered else sender.post_repliable_by,
+            "repliable_by": sender.post_repliable_by if is_usual else None,
             "idempotency_key": idempotency_key(request),
         }
         publish_at = scheduled_at(params)

@@ -393,13 +393,14 @@ class ItemForm(forms.Form):
     @property
     def post(self) -> dict[str, Any]:
         """The arguments of `publish` that the form has."""
+        is_private = self.cleaned_data["visibility"] == Visibility.MENTIONED  # its people may reply
         return {
             "type": self.type,
             "title": self.cleaned_data["title"],
             "content": self.content,
             "visibility": self.cleaned_data["visibility"],
             "quotable_by": self.cleaned_data["quotable_by"] or None,
-            "repliable_by": self.cleaned_data.get("repliable_by") or None,
+            "repliable_by": None if is_private else self.cleaned_data.get("repliable_by") or None,
         }
 
 
@@ -540,7 +541,7 @@ class EditForm(forms.Form):
         initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         _offer(self, SAME_PEOPLE if item.is_private else CHANGEABLE)
-        if item.root_id:
+        if item.root_id or item.is_private:
             del self.fields["repliable_by"]
         if not item.title:
             del self.fields["title"]

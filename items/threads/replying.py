@@ -8,7 +8,7 @@ from http import HTTPStatus
 from django.utils.translation import gettext as _
 
 from accounts.models import RepliableBy, User
-from items.models import Item
+from items.models import Item, Visibility
 from items.text import ContentError, mentions
 from items.visibility import may_reply
 from storage.connections import fetch
@@ -31,15 +31,22 @@ class NotRepliableError(RefusalError):
 
 def check_reply(answered: Item, user: User, repliable_by: str | None = None) -> int:
     """Raise NotRepliableError if the user may not reply to an item that is no repost, and ContentError if the reply
-    wants others to reply than the root. Locks the root. Returns its id.
+    wants others to reply than the root. Locks the root. Returns its id. A private mention is for its people to answer,
+    whatever the root says.
     """
     root_id = answered.root_id or answered.pk
     ((may, chosen),) = fetch(MAY_REPLY, {"root": root_id, "reader": user.pk})
-    if not may:
+    if not (may or answered.is_private):
         raise NotRepliableError(not_repliable_text())
     if repliable_by and repliable_by != chosen:
         raise of_reply_error()
     return int(root_id)
+
+
+def check_choice(visibility: str, repliable_by: str | None) -> None:
+    """Raise ContentError if a private mention limits who of its people may reply."""
+    if visibility == Visibility.MENTIONED and repliable_by not in (None, RepliableBy.EVERYONE):
+        raise ContentError(_("All people of a private mention can reply to it."), field="repliable_by")
 
 
 def of_reply_error() -> ContentError:

@@ -1,12 +1,13 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection, transaction
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import RepliableBy, User
@@ -112,6 +113,42 @@ def test_a_page_asks_once(api: APIClient, ann: User, bob: User) -> None:
     for who in ("followers", "mentioned", "nobody"):
         say(ann, repliable_by=who)
     assert page() == before
+
+
+# --- Private mentions ------------------------------------------------------------------------------------
+def test_the_people_of_a_private_mention_may_reply(ann: User, bob: User) -> None:
+    root = say(ann)
+    aside = say(bob, "@ann well", reply_to=root, visibility="mentioned")
+    change_repliable(item=root, repliable_by="nobody")
+    old = say(ann, "@bob hello", visibility="mentioned")
+    Item.objects.filter(pk=old.pk).update(repliable_by="nobody")
+    for answered in (aside, say(ann, "yes", reply_to=aside), old):
+        assert may(answered, bob)
+        assert say(bob, "go on", reply_to=answered).is_private
+    stranger = UserFactory.create()
+    with pytest.raises(ContentError, match="in this conversation"):
+        say(stranger, "me too", reply_to=aside)
+
+
+def test_a_private_mention_limits_nobody(api: APIClient, client: Client, ann: User, bob: User) -> None:
+    api.force_authenticate(ann)
+    words = {"content": {"text": "@bob hello"}, "visibility": "mentioned", "repliable_by": "nobody"}
+    later = {"publish_at": (timezone.now() + timedelta(hours=1)).isoformat()}
+    for address, extra in (("/api/v1/items", {}), ("/api/v1/me/scheduled", later)):
+        refused = api.post(address, words | extra, format="json")
+        assert (refused.status_code, list(refused.json())) == (400, ["repliable_by"])
+    item = say(ann, "@bob hello", visibility="mentioned")
+    refused = api.patch(f"/api/v1/items/{item.pk}", {"repliable_by": "nobody"}, format="json")
+    assert (refused.status_code, list(refused.json())) == (400, ["repliable_by"])
+    User.objects.filter(pk=ann.pk).update(post_repliable_by="nobody")
+    api.force_authenticate(None)
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(ann)}")
+    assert api.post("/api/v1/statuses", {"status": "@bob app", "visibility": "direct"}).status_code == 200
+    client.force_login(ann)
+    client.post("/items/new", {"text": "@bob page", "visibility": "mentioned", "repliable_by": "nobody"})
+    assert set(Item.objects.values_list("repliable_by", flat=True)) == {"everyone"}
+    assert Item.objects.count() == 3
+    assert "repliable_by" not in client.get(f"/items/{item.pk}/edit").content.decode()
 
 
 # --- Races -----------------------------------------------------------------------------------------------
