@@ -222,7 +222,7 @@
   // --- Sending: how far the pictures are
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.id !== "profile" || !Array.from(form.elements).some((field) => field.files?.length)) return;
+    if (!window.htmx || form.id !== "profile" || !Array.from(form.elements).some((field) => field.files?.length)) return;
     event.preventDefault();
     form.querySelector("progress").hidden = false;
     htmx.ajax("POST", form.action, { source: form, target: form, swap: "outerHTML" });

@@ -42,7 +42,8 @@ async function page(event, path) {
   const before = forgotten;
   let answer;
   try {
-    answer = (await event.preloadResponse) || (await fetch(event.request));
+    answer = await event.preloadResponse;
+    if (!answer || answer.type === "error") answer = await fetch(event.request); // Firefox answers so without a network
   } catch {
     return (path === "/" && (await lastHome())) || caches.match(SITE.offline, { cacheName: FRAME });
   }
