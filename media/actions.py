@@ -178,7 +178,7 @@ def store_file(
     """As `upload`, for a file that nobody sent: nobody is told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
     description = clean_description(description)
-    digest = _digest(file)
+    digest = digest_of(file)
     if key and (made := _earlier_upload(owner_id, key, digest)):
         return made
     row = MediaFile(
@@ -236,7 +236,7 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     kind = check_file(file)
     with temporary_path() as draft:
         phash = decode_picture(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
-    return _digest(file), phash
+    return digest_of(file), phash
 
 
 def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
@@ -276,7 +276,8 @@ def _size(file: IO[bytes]) -> int:
     return file.seek(0, os.SEEK_END)
 
 
-def _digest(file: IO[bytes]) -> str:
+def digest_of(file: IO[bytes]) -> str:
+    """A file's SHA-256."""
     digest = hashlib.sha256()
     file.seek(0)
     while chunk := file.read(CHUNK_BYTES):

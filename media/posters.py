@@ -8,9 +8,11 @@ from django.db import transaction
 from media.actions import (
     POSTER,
     POSTER_FACTS,
+    check_blocked,
     check_file,
     decode_picture,
     delete_stored,
+    digest_of,
     schedule_moves,
     temporary_path,
     video_limits,
@@ -18,6 +20,7 @@ from media.actions import (
 from media.converter import convert
 from media.files import new_name
 from media.models import FileMove, MediaFile, MediaKind, file_names
+from media.offering import reports_blocked_media
 from media.signals import medium_described
 from media.store import store
 
@@ -30,6 +33,8 @@ class Poster(NamedTuple):
 
     files: list[Path]
     facts: dict[str, Any]
+    phash: int | None = None
+    """Its perceptual hash."""
 
 
 NONE = Poster([], {"failure": "poster"})
@@ -52,7 +57,8 @@ def _made(file: IO[bytes], draft: str) -> Poster:
     base = f"{draft}poster."
     picture = decode_picture(file, base, POSTER)
     names = file_names(base.removesuffix("."), "", picture.small_ext, picture.widths)
-    return Poster([Path(name) for name in names], {name: getattr(picture, name) for name in POSTER_FACTS})
+    facts = {name: getattr(picture, name) for name in POSTER_FACTS}
+    return Poster([Path(name) for name in names], facts, picture.phash)
 
 
 def files_in(facts: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +66,10 @@ def files_in(facts: dict[str, Any]) -> dict[str, Any]:
     return {"small_ext": facts.get("small_ext", ""), "widths": facts.get("widths", [])}
 
 
+@reports_blocked_media
 def set_poster(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile:
-    """Set or replace a video's poster. Its files get new names, because caches keep the earlier ones.
+    """Set or replace a video's poster. Its files get new names, because caches keep the earlier ones. Every rule that
+    matches refuses it, as a face: nobody reviews it.
 
     Raises MediaFile.DoesNotExist, MediaError, DecoderBusyError and StoreError.
     """
@@ -74,6 +82,8 @@ def set_poster(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile:
             for source, stored in zip(poster.files, names, strict=True):
                 store().save(source, stored)
             with transaction.atomic():
+                picture = MediaFile(owner_id=owner_id, sha256=digest_of(file), phash=poster.phash)
+                check_blocked(picture, is_face=True)
                 row = _lock_video(owner_id, media_id)
                 _replace(row, name, poster.facts)
         except BaseException:

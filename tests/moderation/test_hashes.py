@@ -17,6 +17,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from items.text import ContentError
 from media import actions as media
+from media import posters
 from media.models import MediaFile, Use
 from moderation import actions, hashes
 from moderation.models import Case, Decision, PictureAction, PictureAttempt, PictureRule, SenderKind, SenderRule
@@ -124,6 +125,19 @@ def test_staff_and_the_white_list_are_not_held_but_refused(moderator: User, exem
     PictureRule.objects.update(action=PictureAction.REJECT)
     with pytest.raises(media.BlockedError):
         sent(sender, PHOTO)
+
+
+@pytest.mark.parametrize("action", PictureAction.values)
+def test_posters_are_refused_by_every_rule(sender: User, moderator: User, media_folder: Any, action: str) -> None:
+    rule = blocked(moderator, action=action)
+    video = media.upload(owner_id=sender.pk, file=upload(mp4()))
+    before = files_of(media_folder)
+    for data in (PHOTO, CHANGED["smaller"]):
+        with pytest.raises(media.BlockedError):
+            posters.set_poster(owner_id=sender.pk, media_id=video.pk, file=upload(data))
+    assert len(tried(rule)) == 2
+    assert files_of(media_folder) == before
+    assert posters.set_poster(owner_id=sender.pk, media_id=video.pk, file=upload(OTHER)).small_ext
 
 
 @pytest.mark.slow
