@@ -323,6 +323,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep media", "media.sweep", 60.0),
         ("extend the sitemap", "public.extend_sitemap", 600.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
+        ("count figures of moderation", "moderation.count_figures", 3600.0),
         ("end suspensions", "moderation.end_suspensions", 60.0),
         ("sweep files of media", "media.sweep_files", 3600.0),
         ("convert videos", "media.convert_videos", 10.0),

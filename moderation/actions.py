@@ -107,7 +107,7 @@ def approve_and_warn(
     *, case: Case, by: User, grounds: Grounds, note: str = "", state: str = CaseState.OPEN, modified_at: Any = None
 ) -> Case:
     """Publish the item, and warn its author."""
-    decided = _decide(case, by, CaseState.APPROVED, note, state, modified_at, is_violation=True)
+    decided = _decide(case, by, CaseState.APPROVED, note, state, modified_at, has_acted=True)
     about = "" if decided.is_of_account else _quoted(subjects.subject_of(decided))
     warn(user=decided.sender, by=by, grounds=grounds, note=note, about=about, item=decided.item)
     return decided
@@ -129,7 +129,7 @@ def reject_and_limit(
 ) -> Case:
     """Reject the item, and hold all later ones of its sender for review."""
     _lock_account(case)
-    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds)
+    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds, has_acted=True)
     senders.limit(user=decided.sender, by=by, reason=note, grounds=grounds)
     return decided
 
@@ -146,7 +146,7 @@ def reject_and_ban(
 ) -> Case:
     """Reject the item and ban its sender."""
     _lock_account(case)
-    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds)
+    decided = _decide(case, by, CaseState.REJECTED, note, state, None, grounds=grounds, has_acted=True)
     senders.ban(user=decided.sender, by=by, reason=note, grounds=grounds, until=until)
     return decided
 
@@ -166,7 +166,7 @@ def _decide(
     modified_at: Any,
     *,
     grounds: Grounds = NONE,
-    is_violation: bool = False,
+    has_acted: bool = False,
     is_after_appeal: bool = False,
 ) -> Case:
     subject = subjects.lock(case.item_id, case.session_id)
@@ -196,7 +196,7 @@ def _decide(
     else:
         log_decision(by, verb, **facts)
     if not is_after_appeal:
-        _notify_reporters(case, by, "done" if is_violation or to == CaseState.REJECTED else "")
+        _notify_reporters(case, by, has_acted=has_acted)
     return case
 
 
@@ -204,8 +204,14 @@ def _quoted(subject: review.Subject | None) -> str:
     return " ".join(filter(None, (subject.title, subject.text))) if subject else ""
 
 
-def _notify_reporters(case: Case, by: User, outcome: str) -> None:
-    """Tell who reported it that moderators looked, and whether they did something. The decider knows."""
+def _notify_reporters(case: Case, by: User, *, has_acted: bool) -> None:
+    """Tell who reported it that moderators looked, and whether they did something. The decider knows.
+
+    Rejecting an account's case does nothing by itself.
+    """
+    outcome = "reviewed" if case.state == CaseState.REJECTED else ""
+    if has_acted or (case.state == CaseState.REJECTED and not case.is_of_account):
+        outcome = "done"
     reporters = list(case.reports.exclude(reporter=by).values_list("reporter", flat=True))
     if reporters:
         notifications.notify_of_report(user_ids=reporters, detail=outcome)

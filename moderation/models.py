@@ -250,6 +250,7 @@ class Report(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["created_at"], name="report_at"),
             models.Index(fields=["account", "reporter"], condition=Q(account__isnull=False), name="report_account"),
         ]
 
@@ -393,6 +394,7 @@ class Decision(models.Model):
         default_permissions = ("view",)
         indexes = [
             models.Index(fields=["user", "-id"], condition=Q(is_told=True), name="decision_told"),
+            models.Index(fields=["at"], condition=Q(is_told=True) | Q(verb=Verb.GRANT), name="decision_counted"),
             # About a user: bans, warnings, lists.
             models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
         ]
@@ -433,7 +435,10 @@ class Appeal(models.Model):
         verbose_name = _("appeal")
         verbose_name_plural = _("appeals")
         default_permissions = ("view",)
-        indexes = [models.Index(fields=["id"], condition=Q(state="waiting"), name="appeal_queue")]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(state="waiting"), name="appeal_queue"),
+            models.Index(fields=["created_at"], name="appeal_at"),
+        ]
 
     def __str__(self) -> str:
         return str(_("appeal %(id)s") % {"id": self.pk})
@@ -452,3 +457,22 @@ class ReplyTemplate(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+
+class DailyFigures(models.Model):
+    """What moderators received and decided on a day of UTC (moderation.figures)."""
+
+    day = models.DateField(primary_key=True)
+    reports = models.IntegerField(default=0, db_default=0)
+    removals = models.IntegerField(default=0, db_default=0)
+    warnings = models.IntegerField(default=0, db_default=0)
+    limits = models.IntegerField(default=0, db_default=0)
+    suspensions = models.IntegerField(default=0, db_default=0)
+    appeals = models.IntegerField(default=0, db_default=0)
+    reversals = models.IntegerField(default=0, db_default=0)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.day)

@@ -1,4 +1,4 @@
-from moderation import hashes, senders
+from moderation import figures, hashes, senders
 from storage.queue import only_if_rows, task
 
 
@@ -13,3 +13,9 @@ def forget_attempts() -> None:
 def end_suspensions() -> None:
     """Periodic: end suspensions whose time is over."""
     senders.end_suspensions()
+
+
+@task("moderation.count_figures")
+def count_figures() -> None:
+    """Periodic: count what moderators received and decided, by day."""
+    figures.count_days()

@@ -15,6 +15,7 @@ urlpatterns = [
     path("items/<number:item_id>/report", views.report, name="report"),
     path("@<str:username>/report", views.report_account, name="report-account"),
     path("live/<number:session_id>/report", views.report_session, name="report-session"),
+    path("about/moderation", views.figures, name="moderation-figures"),
     path("decisions", decision_views.decisions, name="decisions"),
     path("decisions/<number:decision_id>", decision_views.decision, name="decision"),
     path("suspended/<str:right>", decision_views.suspended, name="suspended"),

@@ -1,16 +1,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from accounts import review
+from accounts.about.site import current
 from accounts.access import member_form
 from accounts.models import User
 from items.finding import item_row
 from items.hydrate import hydrate
 from items.pages.cards import Cards
+from items.pages.open_pages import OpenPage, open_page
 from moderation import reports
+from moderation.figures import yearly
 from moderation.forms import ReportForm
 from relations.visibility import visible_user
 from web.pages import INVALID, PageRequest, limited, next_page, show
@@ -68,3 +72,16 @@ def _reported(
         else:
             return show(request, "moderation/reported.html", context)
     return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
+
+
+@require_safe
+def figures(request: PageRequest) -> HttpResponseBase:
+    """Figures of moderation by year, if the admin publishes them."""
+    if not current().shows_figures:
+        raise Http404
+    return _open_figures(request)
+
+
+@open_page
+def _open_figures(request: PageRequest) -> OpenPage:
+    return OpenPage(show(request, "moderation/figures.html", {"years": yearly()}))

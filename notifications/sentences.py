@@ -58,6 +58,7 @@ OF_MODERATION = {
     },
     "report": {
         "": _("Moderators reviewed what you reported and found no violation. Thanks for looking out for others"),
+        "reviewed": _("Moderators reviewed what you reported. Thanks for looking out for others"),
         "done": _("Moderators reviewed what you reported and took action. Thanks for looking out for others"),
     },
     "case": {

@@ -150,7 +150,7 @@ class SiteAdmin(OwnersAdmin):
         (_("Appearance"), {"fields": ("logo_now", "new_logo", "remove_logo", "accent")}),
         (_("Access and language"), {"fields": ("looking", "sign_up", "members_invite", "language", "time_zone")}),
         (_("Announcement"), {"fields": ("announcement", *ANNOUNCEMENTS, "announcement_until")}),
-        (_("Terms and privacy"), {"fields": ("terms", "privacy")}),
+        (_("Terms and privacy"), {"fields": ("terms", "privacy", "shows_figures")}),
     )
 
     @admin.display(description=_("logo"))

@@ -13,7 +13,7 @@ from accounts.about.site import current
 
 OPEN = frozenset(
     {
-        *("about", "terms", "privacy", "theme", "dismiss-announcement", "language"),
+        *("about", "terms", "privacy", "moderation-figures", "theme", "dismiss-announcement", "language"),
         *("signup", "signup-waiting", "invite", "first-admin", "login", "logout"),
         *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
         *("password-reset", "password-reset-asked", "password-reset-link"),

@@ -162,6 +162,12 @@ class SiteSettings(models.Model):
         validators=[MaxLengthValidator(LEGAL_LENGTH)],
         help_text=_("The draft says what this software stores. Add who runs the site, and where its servers are."),
     )
+    shows_figures = models.BooleanField(
+        _("publish figures of moderation"),
+        default=False,
+        db_default=False,
+        help_text=_("A public page with yearly numbers of reports, decisions and appeals, linked from the about page."),
+    )
     read_only_why = models.CharField(
         max_length=SHORT_LENGTH, blank=True, default="", db_default="", validators=[one_line], editable=False
     )

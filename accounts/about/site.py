@@ -58,6 +58,8 @@ class Site(msgspec.Struct, frozen=True):
     announcements: dict[str, str] = {}
     """The announcement in languages, by code."""
     announcement_until: datetime | None = None
+    shows_figures: bool = False
+    """Whether the page of moderation's figures is public."""
     read_only_why: str = ""
     """Reason for the read-only mode. Empty: off."""
     changed_at: datetime | None = None
@@ -114,6 +116,7 @@ COLUMNS = (
     "members_invite",
     "announcement",
     "announcement_until",
+    "shows_figures",
     "read_only_why",
     "changed_at",
     "user_count",

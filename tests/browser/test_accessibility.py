@@ -132,6 +132,7 @@ class World:
             contact_email="post@example.org",
             accent="#8a2b06",
             announcement="Closed on Monday: https://example.org/",
+            shows_figures=True,
         )
         self.rule = save_rule(rule=Rule(number=1, text="Be kind."))
         self.order()
@@ -449,6 +450,7 @@ PAGES: dict[str, list[Look]] = {
     "notifications-of": [Look(fixed("/notifications/likes")), Look(fixed("/notifications/posts"), "newcomer")],
     "terms": [Look(fixed("/terms"), "")],
     "privacy": [Look(fixed("/privacy"), "")],
+    "moderation-figures": [Look(fixed("/about/moderation"), "")],
     "settings-mutes": [Look(fixed("/settings/mutes")), Look(fixed("/settings/mutes"), "newcomer")],
     "settings-blocks": [Look(fixed("/settings/blocks"))],
     "settings-bells": [Look(fixed("/settings/bells"))],

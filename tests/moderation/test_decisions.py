@@ -296,6 +296,25 @@ def test_reporters_learn_the_outcome(say: Say, moderator: User, decide: Any, out
     assert "moderator<" not in page
 
 
+@pytest.mark.parametrize(
+    ("decide", "outcome", "words"),
+    [
+        (actions.approve, "", "found no violation"),
+        (actions.reject, "reviewed", "Moderators reviewed what you reported. Thanks"),
+        (actions.reject_and_limit, "done", "took action"),
+        (actions.reject_and_ban, "done", "took action"),
+    ],
+)
+def test_reporters_of_an_account_learn_whether_something_was_done(
+    sender: User, moderator: User, decide: Any, outcome: str, words: str
+) -> None:
+    reporter = UserFactory.create()
+    reports.report_account(account=sender, reporter=reporter, reason="spam")
+    decide(case=Case.objects.get(), by=moderator)
+    assert told(reporter) == [("report", outcome, "")]
+    assert words in logged_in(reporter).get("/notifications").content.decode()
+
+
 def test_moderators_are_notified_once_a_case(say: Say, sender: User, moderator: User, boss: User) -> None:
     item = say("words")
     reports.report(item=item, reporter=boss, reason="spam")

@@ -41,6 +41,7 @@ from media.models import FileMove, MediaFile, OwnerRename, VideoConversion
 from moderation.models import (
     Appeal,
     Case,
+    DailyFigures,
     Decision,
     PictureAttempt,
     PictureRule,
@@ -520,18 +521,29 @@ class Grown:
         case.words.add(rule)
         grow(case, MANY, item_id=self.ids(16))
         report = Report.objects.create(item=self.busy, reporter=self.ordinary, reason="spam", case=case)
-        grow(report, MANY, reporter_id=self.nth)
-        grow(report, MANY, item_id=self.ids(0), reporter_id=f"{self.reader.pk}", case_id=f"{case.pk} + g")
+        hourly = "now() - g * interval '1 hour'"
+        grow(report, MANY, reporter_id=self.nth, created_at=hourly)
+        grow(
+            *(report, MANY),
+            item_id=self.ids(0),
+            reporter_id=f"{self.reader.pk}",
+            case_id=f"{case.pk} + g",
+            created_at=hourly,
+        )
         decision = Decision.objects.create(by=self.admin, verb="approved", item=held)
         grow(decision, MANY, item_id=self.ids(16))
         warned = Decision.objects.create(by=self.admin, verb="warn", user=self.reader, is_told=True, text="Be kind.")
-        grow(warned, MANY, user_id=self.nth)
+        grow(warned, MANY, user_id=self.nth, at=hourly)
         grow(warned, 200)
         own = Decision.objects.filter(user=self.reader, is_told=True).order_by("pk")
         appeals = [Appeal(decision=one, text="No.", state="rejected") for one in own[:100]]
         Appeal.objects.bulk_create(appeals)
         others = Decision.objects.filter(is_told=True).exclude(user=self.reader).order_by("pk")
-        Appeal.objects.bulk_create(Appeal(decision=one, text="No.") for one in others[:MANY])
+        Appeal.objects.bulk_create(
+            Appeal(decision=one, text="No.", created_at=timezone.now() - timedelta(hours=hours))
+            for hours, one in enumerate(others[:MANY])
+        )
+        grow(DailyFigures.objects.create(day=timezone.now().date(), reports=1), MANY, day="current_date - g::int")
         ReplyTemplate.objects.create(title="Rude", text="Be kind.")
         grow(SenderRule.objects.create(user=self.ordinary, kind="white"), MANY // 2, user_id=self.nth)
         with connection.cursor() as cursor:

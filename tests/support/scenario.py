@@ -507,7 +507,7 @@ def play(scenario: Scenario) -> None:
         "session": site.session.pk,
         "star": site.star.pk,
     }
-    about.site_copy.set(about.Site(members_invite=True))
+    about.site_copy.set(about.Site(members_invite=True, shows_figures=True))
     for who, user in (("reader", site.reader), ("star", site.star)):
         scenario.names |= {name: site.polled(timedelta(days=1)).pk for name in ("poll", "other_poll")}
         page, api = Client(), APIClient()
