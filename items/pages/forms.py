@@ -252,7 +252,7 @@ class ItemForm(forms.Form):
     @property
     def notice(self) -> str:
         """What the author should know before publishing, or ""."""
-        if not isinstance(self.author, User):
+        if not isinstance(self.author, User) or self.is_message:  # messages are not reviewed
             return ""
         answers = writing_began.send(sender=type(self), author=self.author)
         return " ".join(words for _, words in answers if words)

@@ -48,6 +48,10 @@ def test_the_composer_of_a_new_account_tells_of_links(address: str, page: Client
     assert NOTICE not in old.get(address).content.decode()
 
 
+def test_the_composer_of_a_message_does_not(page: Client) -> None:
+    assert NOTICE not in page.get("/conversations/new").content.decode()
+
+
 def test_so_do_the_composer_of_a_reply_and_one_with_errors(page: Client, say: Say) -> None:
     item = say()
     assert NOTICE in page.get(f"/items/{item.pk}").content.decode()

@@ -71,6 +71,23 @@ document.addEventListener("click", (event) => {
     if (!menu.contains(event.target) || event.target.closest(".menu-items a, .menu-items button")) menu.open = false;
   });
 });
+// Where there is no room beneath its opener a menu stands above it, or the page scrolls: nothing of it is cut off.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (!target.matches("details.menu[open]") || target.closest("dialog")) return;
+    const items = target.querySelector(":scope > .menu-items");
+    if (!items) return;
+    target.classList.remove("upward");
+    const covered = getComputedStyle(document.documentElement);
+    const { bottom, height } = items.getBoundingClientRect();
+    if (bottom <= innerHeight - (parseFloat(covered.scrollPaddingBottom) || 0)) return;
+    const room = target.getBoundingClientRect().top - (parseFloat(covered.scrollPaddingTop) || 0);
+    if (room >= height) target.classList.add("upward");
+    else items.scrollIntoView({ block: "nearest" });
+  },
+  true,
+);
 // A choice of the audience closes its menu; arrow keys only try one after the other.
 function chosen(menu) {
   menu.open = false;
