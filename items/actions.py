@@ -154,8 +154,8 @@ def publish(
     fields["content"] = polls.with_end_time(type, content)
     item = Item(sender=sender, root_id=root_id, **fields)
     item.repliers = repliers_of(item)
-    people = recipients.recipients_of(item, reply_to, addressed) if item.is_private else []
     pictures = attachments.claim_media(item)
+    people = recipients.recipients_of(item, reply_to, addressed) if item.is_private else []  # counts strangers
     reasons = _hold_reasons(item)
     if reasons:
         item.status = Status.IN_REVIEW

@@ -175,7 +175,7 @@ def _convert(conversion: VideoConversion, row: MediaFile, *, is_counted: bool) -
         else:
             if is_counted:
                 _count(conversion, video.seconds)
-            _store(row, video, draft, *_poster_of(row, draft))
+            _store(row, video, draft, _poster_of(row, draft))
 
 
 def _used_seconds(owner_id: int) -> float:
@@ -187,16 +187,16 @@ def _count(conversion: VideoConversion, seconds: float) -> None:
     VideoConversion.objects.filter(pk=conversion.pk).update(seconds=seconds)
 
 
-def _poster_of(row: MediaFile, draft: str) -> tuple[list[Path], dict[str, Any]]:
-    """The files of the video's poster, and its facts. Without one if its owner sent one."""
+def _poster_of(row: MediaFile, draft: str) -> posters.Poster:
+    """The video's poster. Empty if its owner sent one."""
     if row.small_ext:
-        return [], {}
+        return posters.Poster([], {})
     try:
         return posters.poster_of_draft(draft)
     except MediaError:
         return posters.NONE
     except DecoderBusyError:  # media.resizing makes it later
-        return [], {}
+        return posters.Poster([], {})
 
 
 def _reporter(conversion: VideoConversion) -> Callable[[int], None]:
@@ -220,21 +220,21 @@ def _fail(row: MediaFile, reason: str) -> None:
     processing.update(state=MediaState.FAILED, failure=reason)
 
 
-def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster_files: list[Path], facts: dict[str, Any]) -> None:
+def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster: posters.Poster) -> None:
     """Store the files of a converted video, and write its facts. Raises EndedError.
 
     The files get a new name: another worker, if this one was taken for dead, may be at the same video.
     """
     name = new_name()
-    names = file_names(name, video.ext, **posters.files_in(facts))
+    names = file_names(name, video.ext, **posters.files_in(poster.facts))
     try:
-        for source, stored in zip([Path(f"{draft}video"), *poster_files], names, strict=True):
+        for source, stored in zip([Path(f"{draft}video"), *poster.files], names, strict=True):
             store().save(source, stored)
         with transaction.atomic():
             fresh = MediaFile.objects.select_for_update().filter(pk=row.pk, state=MediaState.PROCESSING).first()
             if fresh is None:
                 raise EndedError
-            _finish(fresh, name, video, facts)
+            _finish(fresh, name, video, poster.facts)
     except BaseException:
         delete_stored(names)
         raise

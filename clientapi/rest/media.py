@@ -83,6 +83,7 @@ class WaitingMediaView(MediaView):
 
 class MediumView(ClientView):
     scopes = "write:media"
+    rates: Mapping[str, str] = {"PUT": "upload"}
     takes_bodies = frozenset({"PUT"})
     takes_files = {"PUT": uploads.one_medium_bytes}
 

@@ -11,12 +11,13 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.models import Context
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, is_hidden_reply
 from storage.connections import fetch
 
 LONGEST = 25
 """Items of a chain on one page, and posts of a new thread."""
-# The next item is the first reply: both came into the table at once. What was deleted does not end a chain.
+# The next item is the first reply: both came into the table at once. What was deleted does not end a chain. A hidden
+# reply does.
 CHAIN = f"""
     WITH RECURSIVE chain AS (
         SELECT i.id, i.sender_id, i.is_continued, 1 AS place FROM items_item i WHERE i.id = %(item)s
@@ -25,6 +26,7 @@ CHAIN = f"""
             SELECT r.id, r.sender_id, r.is_continued FROM items_item r WHERE r.reply_to_id = chain.id
             ORDER BY r.id LIMIT 1
         ) own WHERE chain.is_continued AND own.sender_id = chain.sender_id AND chain.place < {LONGEST}
+            AND NOT {is_hidden_reply("own")}
     )
     SELECT {COLUMNS} FROM chain JOIN ({ITEMS}) ON i.id = chain.id
     WHERE chain.place > 1 AND {VISIBLE} ORDER BY chain.place

@@ -16,6 +16,7 @@ from media.store import store
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, mp4, opened, upload
+from web import rates
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,6 +87,7 @@ def test_a_thumbnail_is_the_poster(caller: Caller, media_folder: Any) -> None:
     headers = caller.headers | {"content_type": MULTIPART_CONTENT}
     answer = caller.client.put(f"/api/v1/media/{made['id']}", body, **headers)
     assert (answer.status_code, answer.json()["description"]) == (200, "new")
+    assert answer["X-RateLimit-Limit"] == str(rates.limit("upload")[0])
     assert poster_of(answer.json()) == (200, 90)
     (shown,) = caller.get(f"v1/statuses/{status['id']}")["media_attachments"]
     assert shown == answer.json()

@@ -244,3 +244,12 @@ def test_strangers_are_written_to_at_a_rate(people: dict[str, User], settings: A
     with pytest.raises(StrangersError):
         tell(people["ann"], "@bob hello again")
     assert Correspondent.objects.filter(writer=people["ann"]).count() == 3
+
+
+def test_a_refused_message_counts_no_strangers(people: dict[str, User], settings: Any) -> None:
+    settings.RATES = settings.RATES | {"strangers": "1/day"}
+    pictures = {"text": "@bob look", "media": ["1"]}
+    for _ in range(2):
+        with pytest.raises(ContentError, match="gone, already used, or not yours"):
+            items.publish(sender=people["ann"], visibility="mentioned", type="image", content=pictures)
+    tell(people["ann"], "@bob hello")

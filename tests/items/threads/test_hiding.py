@@ -1,14 +1,17 @@
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from items.actions import delete
+from items.actions import delete, publish_thread
 from items.export import files
 from items.models import HiddenReply, Item, Visibility
 from items.profiles.profile import find_item, replies_page
 from items.purge import purge
+from items.threads.chains import chain_below
 from items.threads.hiding import PrivateReplyError, hidden_page, hide_reply
 from items.threads.threads import thread_page
 from tests.support.clients import token_of
@@ -110,3 +113,14 @@ def test_it_is_exported_and_forgotten_with_the_account(ann: User, bob: User) -> 
         assert [(row.item_id, row.by) for row in exported.rows] == rows
     purge(user_id=ann.pk, limit=10)
     assert not HiddenReply.objects.exists()
+
+
+def test_a_hidden_reply_ends_a_chain_under_it(ann: User, bob: User) -> None:
+    root = say(ann)
+    posts: list[dict[str, Any]] = [{"content": {"text": text}} for text in "abc"]
+    first, second, third = publish_thread(sender=bob, posts=[posts[0] | {"reply_to": root}, *posts[1:]])
+    hide_reply(user=ann, root_id=root.pk, reply_id=second.pk)
+    for reader, seen in ((ann, []), (AnonymousUser(), []), (bob, [second.pk, third.pk])):
+        body = find_item(first.pk, reader)
+        assert body is not None
+        assert [int(one.id) for one in chain_below(body, reader)] == seen
