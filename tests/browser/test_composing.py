@@ -107,7 +107,7 @@ def test_pictures_are_ordered_described_and_removed(home: Visitor, reader: Any) 
     kept(home, 3)
     assert MediaFile.objects.filter(owner_id=reader.pk, use="").count() == 3
     first, second, third = ids(home)
-    reminder = home.page.get_by_text("Describe your pictures")
+    reminder = home.page.get_by_text("Describe pictures and videos")
     expect(reminder).to_be_visible()
     expect(entries(home).first.get_by_role("button", name="Move earlier")).to_be_disabled()
     entries(home).nth(0).get_by_role("button", name="Move later").press("Enter")

@@ -50,6 +50,24 @@ def test_a_link_is_copied(visitor: Visitor, author: Any, javascript: bool) -> No
         expect(visitor.page).to_have_url(address)
 
 
+def test_no_menu_is_cut_off(visitor: Visitor, author: Any, javascript: bool) -> None:
+    if not javascript:
+        pytest.skip("a page replaces the menu")
+    for number in range(12):
+        say(author, f"words {number}")
+    visitor.goto("/")
+    card = visitor.page.locator("#feed > article").last
+    card.evaluate("card => scrollTo(0, card.getBoundingClientRect().top + scrollY - innerHeight + 160)")
+    card.locator(OPENER).click()
+    items = card.locator(MENU)
+    expect(items).to_be_visible()
+    covered = "parseFloat(getComputedStyle(document.documentElement).scrollPaddingBottom) || 0"
+    visitor.page.wait_for_function(
+        f"items => items.getBoundingClientRect().bottom <= innerHeight - ({covered}) + 1",
+        arg=items.element_handle(),
+    )
+
+
 def test_edit_history(visitor: Visitor, author: Any) -> None:
     item = say(author, "the first words")
     Item.objects.filter(pk=item.pk).update(modified_at="2020-01-01T00:00:00Z")

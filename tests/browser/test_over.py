@@ -52,6 +52,19 @@ def test_a_post_is_written_over_the_feed(visitor: Visitor) -> None:
     expect(visitor.page.locator("article.whole .text")).to_have_text("a thought")
 
 
+def test_what_is_published_leaves_the_composer_at_home(visitor: Visitor) -> None:
+    visitor.goto("/")
+    area = visitor.page.locator("main").get_by_label("What's new?")
+    area.fill("begun at home")
+    area.blur()
+    visitor.goto("/")
+    expect(area).to_have_value("begun at home")
+    visitor.page.locator(".write").click()
+    dialog(visitor).get_by_role("button", name="Publish").click()
+    expect(dialog(visitor)).to_be_hidden()
+    expect(area).to_have_value("")
+
+
 def test_a_quote_can_be_given_up_and_taken_up_again(visitor: Visitor) -> None:
     visitor.goto("/")
     card = visitor.page.locator("#feed > article").nth(2)

@@ -7,6 +7,7 @@
   const place = document.getElementById("over-form");
   const home = toast.parentElement; // what is said stands in front of the dialog
   let address = ""; // of the composer in it
+  let at = ""; // its draft
   let isComing = false;
 
   async function open(asked, source) {
@@ -19,6 +20,7 @@
       return;
     }
     address = asked;
+    at = place.querySelector("form").dataset.draft;
     toast.classList.remove("shown");
     dialog.append(toast);
     dialog.showModal();
@@ -32,32 +34,29 @@
     open(opener.getAttribute("href"), opener);
   });
 
-  // What is written stays a draft, which the composer of the page shows too.
+  // What is written stays a draft, which the composer of the page shows too. What is published leaves it.
   function end() {
     home.append(toast);
-    const form = place.querySelector("form");
     place.replaceChildren();
-    const other = form && composerAt(form.dataset.draft);
+    const other = composerAt(at);
     if (other) renewComposer(other);
   }
   dialog.addEventListener("close", () => {
-    const form = place.querySelector("form");
-    const isKept = form && readDraft(form.dataset.draft);
+    const isKept = place.querySelector("form") && readDraft(at);
     end();
     if (isKept) say(toast.dataset.kept);
   });
 
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close(); // beside it
-    const form = event.target.closest("[data-close]")?.form;
-    if (!form) return;
-    const at = form.dataset.draft;
-    const draft = readDraft(at);
-    writeDraft(at, null);
+    if (!event.target.closest("[data-close]")?.form) return;
+    const from = at;
+    const draft = readDraft(from);
+    writeDraft(from, null);
     dialog.close();
     if (!draft) return;
     say(toast.dataset.discarded, toast.dataset.undo, () => {
-      writeDraft(at, draft);
+      writeDraft(from, draft);
       open(address, dialog);
     });
   });
