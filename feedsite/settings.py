@@ -150,7 +150,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "accounts.about.context_processors.site",
-                "notifications.context_processors.waiting",
+                "notifications.context_processors.nav_counts",
                 "web.pages.page_name",
                 "web.pages.stream",
                 "web.pages.theme",

@@ -9,11 +9,11 @@ from accounts.models import User
 from notifications import feed
 
 
-def waiting(request: HttpRequest) -> dict[str, Any]:
-    """`waiting` (feed.Waiting), counted only if used."""
+def nav_counts(request: HttpRequest) -> dict[str, Any]:
+    """`nav_counts` (feed.Waiting), counted only if used."""
 
     def count() -> feed.Waiting:
         user = getattr(request, "user", None)
         return feed.waiting(user) if isinstance(user, User) else feed.NOTHING
 
-    return {"waiting": SimpleLazyObject(count)}
+    return {"nav_counts": SimpleLazyObject(count)}

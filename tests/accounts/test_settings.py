@@ -410,6 +410,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "mutes.jsonl",
         "lists.jsonl",
         "reports.jsonl",
+        "decisions.jsonl",
         "plays.jsonl",
         "issued.jsonl",
         "played_months.jsonl",

@@ -71,7 +71,7 @@ def test_large_limits_are_cut(caller: Caller, user: User) -> None:
 def test_ids_that_are_none_are_not_found(caller: Caller, value: str) -> None:
     for prefix, pattern in client_patterns:
         route = prefix + str(pattern.pattern)
-        if "_id>" not in route:
+        if "_id>" not in route or not hasattr(pattern.callback, "cls"):  # a page
             continue
         view = pattern.callback.cls
         path = "/" + route.split("<")[0] + value + route.partition(">")[2]

@@ -384,7 +384,8 @@ def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
     def press(verb: str) -> str:
         fields = {
             "verb": verb,
-            "note": "Not your stage.",
+            "text": "Not your stage.",
+            "note": "for colleagues",
             "state": "open",
             "modified_at": session.worded_at.isoformat(),
         }

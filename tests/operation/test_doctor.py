@@ -428,7 +428,7 @@ def test_the_command_tells_people_and_programs(monkeypatch: pytest.MonkeyPatch) 
     assert DatabaseWrapper.seconds == math.inf, "the patience of the command alone"
     assert "  error  workers: none answers\n         → Restart the workers" in told.getvalue()
     *_, last = told.getvalue().splitlines()
-    assert re.fullmatch(r"\d\d checks, \d+ errors, \d+ warnings\.", last)
+    assert re.fullmatch(r"\d+ checks, \d+ errors, \d+ warnings\.", last)
     assert "     ok  " not in told.getvalue(), "what is well is counted"
     answer = json.loads(written.getvalue())
     assert answer["state"] == ERROR

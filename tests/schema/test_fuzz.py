@@ -89,6 +89,8 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
             scheduled_id=name,
             conversation_id=name,
             list_id=name,
+            reply_id=name,
+            decision_id=name,
         )
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
         content = b"".join(response.streaming_content) if response.streaming else response.content
