@@ -8,7 +8,7 @@ from accounts.models import User
 
 
 class WelcomeForm(forms.Form):
-    """A new member's display name and interests, both optional."""
+    """A new member's interests, and their display name unless they gave it when they signed up. Both are optional."""
 
     display_name = forms.CharField(
         label=_("Display name"),
@@ -27,7 +27,9 @@ class WelcomeForm(forms.Form):
             self.fields["interests"].choices = [(tag, f"#{tag}") for tag in tags]  # type: ignore[attr-defined]
         else:
             del self.fields["interests"]
+        if self.initial.get("display_name"):
+            del self.fields["display_name"]
 
     def clean(self) -> dict[str, Any]:
-        """Validate the form. `interests` is empty if the form has no field for it."""
-        return {"interests": []} | (super().clean() or {})
+        """Validate the form. What the form has no field for stays as it is."""
+        return {"interests": [], "display_name": self.initial.get("display_name", "")} | (super().clean() or {})

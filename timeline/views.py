@@ -96,6 +96,8 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
     """A new member's first page."""
     tags = active_tags(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
+    if not form.fields:
+        return redirect(with_next("welcome-people", next_page(request)))
     if form.is_valid():
         try:
             edit_profile(user=reader, display_name=form.cleaned_data["display_name"])

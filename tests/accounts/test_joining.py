@@ -11,6 +11,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 import time_machine
 from django.contrib.messages import get_messages
+from django.core.cache import cache
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection
 from django.test import Client
@@ -563,6 +564,19 @@ def test_sign_ups_of_an_address_have_a_rate_of_the_day(mode: Mode, settings: Any
 def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
     mode(SignUp.OPEN)
     assert send(next=target).headers["Location"] == "/welcome"
+
+
+def test_the_welcome_asks_once_for_a_name(mode: Mode, client: Client) -> None:
+    mode(SignUp.OPEN)
+    account = {"username": "newcomer", "display_name": "New", "password": PASSWORD}
+    assert client.post("/signup", account)["Location"] == "/welcome"
+    assert client.get("/welcome")["Location"] == "/welcome/people", "there are no hashtags to choose from either"
+    say(UserFactory(), "#books")
+    cache.clear()
+    page = client.get("/welcome").content.decode()
+    assert ("#books" in page, "display_name" in page) == (True, False)
+    assert client.post("/welcome", {"next": ""})["Location"] == "/welcome/people"
+    assert User.objects.get(username="newcomer").display_name == "New"
 
 
 def test_the_welcome_leads_back_to_a_shared_post(mode: Mode, client: Client) -> None:

@@ -155,7 +155,7 @@ def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerat
     held.answer(503)
     expect(entries(home).get_by_text("Upload failed.")).to_be_visible()
     home.page.get_by_role("button", name="Publish").click()
-    expect(home.page.locator("#toast")).to_contain_text("A picture didn't upload")
+    expect(home.page.locator("#toast")).to_contain_text("Something didn't upload")
     expect(home.page.get_by_label("What's new?")).to_have_value("words that stay")
     assert not Item.objects.exists()
     entries(home).get_by_role("button", name="Try again").click()
