@@ -418,7 +418,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     home.page.keyboard.type("Spiders")
     press("Tab")
     press("Space")
-    for _ in range(4):  # emoji, time, audience, button
+    for _ in range(5):  # emoji, time, drafts, audience, button
         press("Tab")
     expect(home.page.get_by_role("button", name="Publish")).to_be_focused()
     press("Enter")
