@@ -51,8 +51,8 @@ def test_signing_up_from_a_page_leads_back_to_it(
         expect(visitor.page.locator("#id_password")).to_have_attribute("type", "password")
         reveal.click()
     visitor.go(visitor.page.locator("main form button:not([type])"))
-    expect(visitor.page).to_have_url(f"{visitor.site}/welcome?next=%2F%40author")
-    visitor.go(visitor.page.locator("main a[href='/@author']"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/welcome/people?next=%2F%40author")
+    visitor.go(visitor.page.locator("main p a[href='/@author']").last)
     expect(visitor.page).to_have_url(f"{visitor.site}/@author")
     assert User.objects.get(username="newcomer").display_name == "林美"
 

@@ -52,7 +52,8 @@ def addresses(reader: Any) -> list[str]:
     session = live.create(host=reader, title="Bread", starts_at=now + timedelta(hours=1), now=now)
     known = {"item_id": item.pk, "session_id": session.pk, "username": "reader", "name": "tag", "token": "x"}
     known |= {"number": 1, "code": "41", "media_id": 1, "size": "preview", "first_id": 0, "logo_id": 1, "post_id": 1}
-    known |= {"conversation_id": 1, "subscription_id": 1, "group": "follows", "reply_id": 1, "decision_id": 1, "right": "x"}
+    known |= {"conversation_id": 1, "subscription_id": 1, "group": "follows", "reply_id": 1}
+    known |= {"decision_id": 1, "right": "x"}
     known |= {"list_id": 1, "filter_id": 1, "import_id": 1, "invitation_id": 1, "kind": "follows", "key": "x"}
     found = []
     for pattern in page_patterns:
