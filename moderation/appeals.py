@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from django.contrib.auth.models import Permission
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -33,11 +34,11 @@ class AnsweredError(Exception):
 
 def moderators() -> QuerySet[User]:
     """Staff who may decide cases."""
-    named = {"content_type__app_label": "moderation", "codename": "decide_case"}
-    permitted = Q(is_superuser=True)
-    for way in ("groups__permissions", "user_permissions"):
-        permitted |= Q(**{f"{way}__{field}": value for field, value in named.items()})
-    return User.objects.active().filter(permitted, is_staff=True).distinct()
+    permissions = Permission.objects.filter(content_type__app_label="moderation", codename="decide_case")
+    by_group = User.groups.through.objects.filter(group__permissions__in=permissions).values("user")
+    by_themselves = User.user_permissions.through.objects.filter(permission__in=permissions).values("user")
+    permitted = User.objects.filter(is_superuser=True).values("pk").union(by_group, by_themselves)
+    return User.objects.active().filter(pk__in=permitted, is_staff=True)
 
 
 def appeal(*, user: User, decision_id: int, text: str) -> Appeal:

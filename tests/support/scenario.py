@@ -318,7 +318,8 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/@user709/mute-for", {"lasts": "24", "notifications": "on"}),
     ("/language", {"language": "en"}),
     ("/announcement/dismiss", {}),
-    *[(f"/items/{{under_own}}/{verb}", {}) for verb in ("hide", "unhide")],
+    ("/suggestions/dismiss", {}),
+    *[(f"/items/{{chained}}/{verb}", {}) for verb in ("hide", "unhide")],
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
     ("/items/new", {"text": "a page's later post", "visibility": "public", "publish_at": SOON}),
     ("/scheduled/{planned}/delete", {}),
@@ -543,7 +544,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.names["under_own"] = under.json()["id"]
     posts = [{"content": MANY_NAMES}, {"content": {"text": "and so on"}}]
     chain = scenario.ask(api, who, "post", "/api/v1/threads", {"items": posts})
-    scenario.names["chain"] = chain.json()["items"][0]["id"]
+    scenario.names["chain"], scenario.names["chained"] = (item["id"] for item in chain.json()["items"])
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
     scenario.names["mine"] = scenario.names["quoted"] = kept.json()["id"]
     content = {"content": {"text": "about one's own"}, "quote_of": "{quoted}"}
