@@ -127,8 +127,8 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # The item with the most replies on a few pages of home.
-        for _ in range(4):
+        # The item with the most replies on some pages of home.
+        for _ in range(12):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
         articles = page.locator("[role=feed] article:not(:has(.veil))")

@@ -130,6 +130,17 @@ def test_pictures_in_a_composer_stay_seen_in_their_order(home: Tab, tmp_path: Pa
     assert all(abs(a - b) < 40 for one, other in zip(seen, moved, strict=True) for a, b in zip(one, other, strict=True))
 
 
+def test_a_poll_is_written(home: Tab) -> None:
+    home.click("form.composer > textarea")
+    home.type("form.composer > textarea", "which one")
+    home.click("form.composer .polled > summary")
+    home.shows("form.composer [name=option_1]")
+    for number in (1, 2):
+        home.type(f"form.composer [name=option_{number}]", f"answer {number}")
+    home.click("form.composer .send")
+    home.until("return document.querySelector('#feed > article .poll')?.textContent.includes('answer 2')")
+
+
 def test_a_text_grows_with_what_is_written(home: Tab) -> None:
     home.click("form.composer > textarea")
     before = home.box("form.composer > textarea")[3]
