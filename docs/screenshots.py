@@ -127,13 +127,9 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # The item with the most replies on some pages of home.
-        for _ in range(12):
-            page.mouse.wheel(0, 20_000)
-            page.wait_for_timeout(700)
-        articles = page.locator("[role=feed] article:not(:has(.veil))")
-        counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
-        articles.nth(counts.index(max(counts))).locator(".byline .time").click()
+        # Above a reply stand the posts that it answers.
+        page.goto(f"{site}/@{NEIGHBOUR}/replies")
+        page.locator("[role=feed] article .byline .time").first.click()
         page.locator("#replies").wait_for()
 
 
