@@ -96,6 +96,7 @@ class OpenSearch:
         self.node = node
         self.requests: list[tuple[str, str, bytes]] = []
         self.trouble: Trouble | None = None
+        self.underway: set[object] = set()
         self.password = base64.b64encode(CREDENTIALS.encode()).decode()
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"relay": self}))
         self.http.daemon_threads = True
@@ -108,6 +109,8 @@ class OpenSearch:
         self.thread.start()
 
     def close(self) -> None:
+        """Let late requests end: they would write into the next test's index."""
+        wait_for(lambda: not self.underway, 30)
         self.http.shutdown()
         self.http.server_close()
         self.thread.join()
@@ -158,8 +161,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do(self) -> None:
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not (self.relay.trouble and self.relay.trouble(self)):
-            self.reply(*self.obey())
+        self.relay.underway.add(self)
+        try:
+            if not (self.relay.trouble and self.relay.trouble(self)):
+                self.reply(*self.obey())
+        finally:
+            self.relay.underway.discard(self)
 
     def obey(self) -> tuple[bytes, int]:
         """The node's answer."""
