@@ -104,6 +104,7 @@ def environment(**options: Any) -> Environment:
         "headed_paragraphs": words.headed_paragraphs,
         "initial": initial,
         "tint": tint,
+        "isolate": languages.isolate,
         "isolated": people.isolated,
         "may_invite": may_invite,
         "ago": reading.ago,

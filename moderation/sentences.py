@@ -230,6 +230,7 @@ def _duration(wait: timedelta | None) -> list[str]:
     hours = max(1, round(wait / timedelta(hours=1)))
     days = round(hours / 24)
     if days > 1:
-        return [_("This usually takes about %(count)d days.") % {"count": days}]
+        words = ngettext("This usually takes about a day.", "This usually takes about %(count)d days.", days)
+        return [words % {"count": days}]
     words = ngettext("This usually takes about an hour.", "This usually takes about %(count)d hours.", hours)
     return [words % {"count": hours} if "%" in words else words]
