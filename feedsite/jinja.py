@@ -74,6 +74,7 @@ def environment(**options: Any) -> Environment:
         "came_from": came_from,
         "lang": languages.lang,
         "direction": languages.direction,
+        "admin_speaks": languages.admin_speaks,
         "other_languages": languages.other_languages,
         "known_site": words.last_known_site,
         "name_of": people.name_of,

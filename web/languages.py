@@ -35,6 +35,11 @@ def direction() -> str:
     return "rtl" if get_language_bidi() else "ltr"
 
 
+def admin_speaks() -> bool:
+    """Whether the admin's pages are in the page's language."""
+    return get_language() in settings.ADMIN_LANGUAGES
+
+
 def isolate(text: str) -> str:
     """A name within a plain text that has letters from right to left, so that neither turns the other around."""
     return "\u2068" + text + "\u2069" if get_language_bidi() or FROM_RIGHT.search(text) else text

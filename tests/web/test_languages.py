@@ -90,3 +90,11 @@ def test_a_letter_from_right_to_left(arabic: None) -> None:
     assert '<html lang="ar" dir="rtl">' in str(html)
     assert "\u2068feedsite\u2069" in letter.subject
     assert "\u2068192.0.2.1\u2069" in letter.body
+
+
+@pytest.mark.django_db
+def test_the_admin_is_english_where_it_is_not_translated(arabic: None, client: Client) -> None:
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True, language="ar"))
+    assert '<html lang="en" dir="ltr"' in client.get("/admin/").content.decode()
+    settings_page = client.get("/settings").content.decode()
+    assert "(in English)" in settings_page or in_arabic("(in English)") in settings_page
