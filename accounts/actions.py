@@ -404,3 +404,16 @@ def delete_app(*, app_id: int) -> None:
 def end_streams(*, user_id: int) -> None:
     """Have stream processes check the user's connections."""
     transaction.on_commit(partial(announce, Revoked(user_id)))
+
+
+def refold_names() -> int:
+    """Fold all names again, after `web.letters` changed. Returns how many changed."""
+    changed = []
+    for user in User.objects.filter(display_name__regex=r"[^\x01-\x7f]").only(
+        "username", "display_name", "folded_name"
+    ):
+        found = folded_name(user.username, user.display_name)
+        if found != user.folded_name:
+            user.folded_name = found
+            changed.append(user)
+    return User.objects.bulk_update(changed, ["folded_name"], batch_size=1_000)
