@@ -80,7 +80,7 @@ def _normalize_newlines(text: str) -> str:
 def text_area(rows: int) -> forms.Textarea:
     """A text area with the length limit of posts."""
     # Otherwise browsers restore published text. writing.js handles drafts.
-    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
+    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off", "dir": "auto"})
 
 
 def warning_field() -> forms.CharField:
@@ -162,7 +162,7 @@ class ItemForm(forms.Form):
         label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
         required=False,
-        widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off", "dir": "auto"}),
     )
     option_1, option_2, option_3, option_4, option_5, option_6 = map(poll_option, range(1, MOST_OPTIONS + 1))
     poll_lasts = forms.TypedChoiceField(
