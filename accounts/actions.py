@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import ngettext, ngettext_lazy
 from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
@@ -239,7 +239,11 @@ def check_own_password(*, user: User, password: str, field: str) -> None:
 def check_password_shape(password: str, user: User) -> None:
     """Raise ValidationError for an unsafe or too long password."""
     if len(password) > passwords.LENGTH:
-        raise ValidationError(_("At most %(count)d characters.") % {"count": passwords.LENGTH}, code="max_length")
+        raise ValidationError(
+            ngettext("At most %(count)d character.", "At most %(count)d characters.", passwords.LENGTH)
+            % {"count": passwords.LENGTH},
+            code="max_length",
+        )
     validate_password(passwords.normalized(password), user)
 
 
@@ -400,3 +404,16 @@ def delete_app(*, app_id: int) -> None:
 def end_streams(*, user_id: int) -> None:
     """Have stream processes check the user's connections."""
     transaction.on_commit(partial(announce, Revoked(user_id)))
+
+
+def refold_names() -> int:
+    """Fold all names again, after `web.letters` changed. Returns how many changed."""
+    changed = []
+    for user in User.objects.filter(display_name__regex=r"[^\x01-\x7f]").only(
+        "username", "display_name", "folded_name"
+    ):
+        found = folded_name(user.username, user.display_name)
+        if found != user.folded_name:
+            user.folded_name = found
+            changed.append(user)
+    return User.objects.bulk_update(changed, ["folded_name"], batch_size=1_000)

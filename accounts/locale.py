@@ -154,6 +154,8 @@ class ReaderLocaleMiddleware:
         if is_plain and READER_HEADER not in request.headers:
             return self.get_response(request)
         language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
+        if request.path_info.startswith(f"/{settings.ADMIN_PATH}") and language not in settings.ADMIN_LANGUAGES:
+            language = settings.LANGUAGE_CODE
         # Reset afterwards: a thread serves many readers.
         with translation.override(language), timezone.override(zone):
             response = self.get_response(request)

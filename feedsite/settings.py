@@ -597,6 +597,8 @@ LANGUAGES = [("en", "English")] + [
     (code, LANG_INFO[code]["name_local"])
     for code in sorted(to_language(path.parts[-3]) for path in BASE_DIR.glob("locale/*/LC_MESSAGES/django.mo"))
 ]
+# In others the admin is in English, and their catalogues have the texts of members alone.
+ADMIN_LANGUAGES = ["en", "zh-hans"]
 FORMAT_MODULE_PATH = "web.formats"
 LANGUAGE_COOKIE_NAME = "language"
 LANGUAGE_COOKIE_AGE = 31_536_000

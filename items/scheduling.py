@@ -15,6 +15,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.about.site import current
 from accounts.models import RepliableBy, User
@@ -186,7 +187,13 @@ def _check(post: dict[str, Any]) -> None:
 def _check_time(publish_at: datetime) -> None:
     now = timezone.now()
     if publish_at < now + LEAD:
-        raise PublishTimeError(_("Choose a time at least %(count)d minutes from now.") % {"count": LEAD.seconds // 60})
+        minutes = LEAD.seconds // 60
+        words = ngettext(
+            "Choose a time at least %(count)d minute from now.",
+            "Choose a time at least %(count)d minutes from now.",
+            minutes,
+        )
+        raise PublishTimeError(words % {"count": minutes})
     if publish_at > now + FARTHEST:
         raise PublishTimeError(_("Choose a time within the next year."))
 

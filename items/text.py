@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from items.links import HOST, PORT, is_host, is_link
 from items.models import URL_LENGTH, ItemType
@@ -56,7 +57,12 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     if not isinstance(text, str):
         raise ContentError(_("content.text must be a string."))
     if len(text) > ARTICLE_LENGTH or (len(text) > longest and counted_length(text) > longest):
-        raise ContentError(_("The text can have up to %(count)d characters. Shorten it.") % {"count": longest})
+        words = ngettext(
+            "The text can have up to %(count)d character. Shorten it.",
+            "The text can have up to %(count)d characters. Shorten it.",
+            longest,
+        )
+        raise ContentError(words % {"count": longest})
     if item_type in (ItemType.TEXT, ItemType.ARTICLE) and is_blank(text):
         raise ContentError(_("The text is empty."))
     if is_blank(text) and not url and not media and item_type != ItemType.POLL:
@@ -70,7 +76,10 @@ def _checked_url(content: dict[str, Any]) -> str:
     if url and not is_link(url):
         raise ContentError(_("content.url must be a web address that starts with https://, without spaces."))
     if len(url) > URL_LENGTH:
-        raise ContentError(_("The link can have up to %(count)d characters.") % {"count": URL_LENGTH})
+        words = ngettext(
+            "The link can have up to %(count)d character.", "The link can have up to %(count)d characters.", URL_LENGTH
+        )
+        raise ContentError(words % {"count": URL_LENGTH})
     return url
 
 
@@ -89,10 +98,12 @@ def check_warning(content: dict[str, Any]) -> None:
     if not isinstance(warning, str):
         raise ContentError("content.warning must be a string.", field="content.warning")
     if len(warning) > WARNING_LENGTH:
-        raise ContentError(
-            _("The content warning can have up to %(count)d characters.") % {"count": WARNING_LENGTH},
-            field="content.warning",
+        words = ngettext(
+            "The content warning can have up to %(count)d character.",
+            "The content warning can have up to %(count)d characters.",
+            WARNING_LENGTH,
         )
+        raise ContentError(words % {"count": WARNING_LENGTH}, field="content.warning")
     if not isinstance(content.get("sensitive", False), bool):
         raise ContentError("content.sensitive must be true or false.", field="content.sensitive")
 
@@ -109,10 +120,12 @@ def media_ids(content: dict[str, Any]) -> list[int]:
     if not (isinstance(media, list) and all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media)):
         raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
     if len(media) > MEDIA_AN_ITEM or len(set(media)) < len(media):
-        raise ContentError(
-            _("A post can have up to %(count)d pictures. Remove some.") % {"count": MEDIA_AN_ITEM},
-            field="content.media",
+        words = ngettext(
+            "A post can have up to %(count)d picture. Remove some.",
+            "A post can have up to %(count)d pictures. Remove some.",
+            MEDIA_AN_ITEM,
         )
+        raise ContentError(words % {"count": MEDIA_AN_ITEM}, field="content.media")
     return [int(each) for each in media]
 
 
@@ -136,12 +149,18 @@ def _check_options(options: Any) -> None:
     if not isinstance(options, list) or not all(isinstance(text, str) for text in options):
         raise ContentError("content.poll.options must be a list of texts.", POLL_FIELD)
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
-        words = _("A poll needs %(least)d to %(most)d options.")
+        words = ngettext(
+            "A poll needs %(least)d to %(most)d option.", "A poll needs %(least)d to %(most)d options.", MOST_OPTIONS
+        )
         raise ContentError(words % {"least": FEWEST_OPTIONS, "most": MOST_OPTIONS}, POLL_FIELD)
     if any(is_blank(text) for text in options):
         raise ContentError(_("Fill in all options of the poll."), POLL_FIELD)
     if any(len(text) > OPTION_LENGTH for text in options):
-        words = _("An option can have up to %(count)d characters.")
+        words = ngettext(
+            "An option can have up to %(count)d character.",
+            "An option can have up to %(count)d characters.",
+            OPTION_LENGTH,
+        )
         raise ContentError(words % {"count": OPTION_LENGTH}, POLL_FIELD)
     if len({text.strip().casefold() for text in options}) < len(options):
         raise ContentError(_("Two options are the same. Change one."), POLL_FIELD)

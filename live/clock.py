@@ -7,7 +7,7 @@ from django.utils.functional import Promise
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from web.times import format_moment
 
@@ -66,7 +66,10 @@ def day_time(moment: datetime) -> str:
     this_year = moment.year == today.year
     day = near.get(moment.date()) or format_moment(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
     zone = " UTC" if timezone.get_current_timezone_name() == "UTC" else ""
-    return f"{day} {format_moment(moment, 'TIME_FORMAT')}{zone}"
+    return pgettext("a day and a time", "%(day)s %(time)s") % {
+        "day": day,
+        "time": f"{format_moment(moment, 'TIME_FORMAT')}{zone}",
+    }
 
 
 def ticking_words() -> SafeString:

@@ -43,7 +43,7 @@ class SessionForm(forms.Form):
     """A session. Its time is in the form's own `zone`."""
 
     title = forms.CharField(
-        label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
+        label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
     )
     starts_at = forms.CharField(
         label=_("Starts at"),
@@ -64,7 +64,7 @@ class SessionForm(forms.Form):
         label=_("Description of the cover picture"),
         required=False,
         max_length=DESCRIPTION_LENGTH,
-        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off"}),
+        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "dir": "auto"}),
         help_text=_("For people who can't see it."),
     )
     without_picture = forms.BooleanField(label=_("Remove cover picture"), required=False)

@@ -23,6 +23,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from media.converter import VideoLimits, probe, takes_videos
 from media.decoder import DecodedPicture, DecoderError, decoder, decoder_slot
@@ -267,7 +268,12 @@ def clean_description(text: str) -> str:
         raise DescriptionError(_("The description has characters that can't be saved. Remove them.")) from error
     if len(text) > DESCRIPTION_LENGTH:
         raise DescriptionError(
-            _("The description can have up to %(count)d characters.") % {"count": DESCRIPTION_LENGTH}
+            ngettext(
+                "The description can have up to %(count)d character.",
+                "The description can have up to %(count)d characters.",
+                DESCRIPTION_LENGTH,
+            )
+            % {"count": DESCRIPTION_LENGTH}
         )
     return "" if is_blank(text) else text
 
@@ -342,13 +348,18 @@ def picture_job(file: IO[bytes], draft: str, shape: PictureLimits) -> dict[str, 
 
 
 def _refusal(reason: str) -> MediaError:
-    count = {"count": settings.MEDIA_PIXELS // 1_000_000}
+    megapixels = settings.MEDIA_PIXELS // 1_000_000
     if reason == "pixels":
-        return TooLargeError(_("Pictures can have up to %(count)d megapixels. Choose a smaller one.") % count)
+        words = ngettext(
+            "Pictures can have up to %(count)d megapixel. Choose a smaller one.",
+            "Pictures can have up to %(count)d megapixels. Choose a smaller one.",
+            megapixels,
+        )
+        return TooLargeError(words % {"count": megapixels})
     if reason == "frames":
         return TooLargeError(
-            _("Animations can have up to %(frames)d frames and %(count)d megapixels in total.")
-            % (count | {"frames": FRAMES})
+            _("This animation is too large. Most frames: %(frames)d. Most megapixels in total: %(count)d.")
+            % {"count": megapixels, "frames": FRAMES}
         )
     if reason == "memory":
         return TooLargeError(_("This picture is too complex. Save it smaller, or as JPEG."))

@@ -6,6 +6,7 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from media.actions import PICTURES_AN_ITEM, UnusableMediaError, delete_media, rename, unusable_video
 from media.models import NEVER, MediaFile, MediaKind, MediaState, Use
@@ -80,9 +81,12 @@ def check_combination(kinds: Sequence[str]) -> None:
     if videos and len(kinds) > 1:
         raise UnusableMediaError(_("A post can have pictures or one video, not both."))
     if len(kinds) > PICTURES_AN_ITEM:
-        raise UnusableMediaError(
-            _("A post can have up to %(count)d pictures. Remove some.") % {"count": PICTURES_AN_ITEM}
+        words = ngettext(
+            "A post can have up to %(count)d picture. Remove some.",
+            "A post can have up to %(count)d pictures. Remove some.",
+            PICTURES_AN_ITEM,
         )
+        raise UnusableMediaError(words % {"count": PICTURES_AN_ITEM})
 
 
 def assign_to_item(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:

@@ -85,7 +85,10 @@ def _refusal(reason: str) -> MediaError:
         return UnknownKindError(_("Captions must be a WebVTT file (.vtt) that starts with WEBVTT."))
     if reason == "large":
         return TooLargeError(
-            _("Captions can have up to %(size)d KB and %(cues)d cues of %(letters)d characters.")
+            _(
+                "These captions are too large. Most KB: %(size)d. Most cues: %(cues)d. "
+                "Most characters of a cue: %(letters)d."
+            )
             % {"size": webvtt.BYTES // 1024, "cues": webvtt.CUES, "letters": webvtt.LETTERS}
         )
     said = {

@@ -26,7 +26,7 @@ class ReportForm(forms.Form):
         label=_("Anything to add? (optional)"),
         max_length=REPORT_LENGTH,
         required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
     )
     rule = forms.TypedChoiceField(
         label=_("Which rule does it break? (optional)"), coerce=int, empty_value=None, required=False
@@ -112,6 +112,6 @@ class AppealForm(forms.Form):
     text = forms.CharField(
         label=_("Why do you think this is a mistake?"),
         max_length=APPEAL_LENGTH,
-        widget=forms.Textarea(attrs={"rows": 5}),
+        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
         error_messages={"required": _("Write why you think this is a mistake.")},
     )

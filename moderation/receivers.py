@@ -13,7 +13,7 @@ from items.models import Item
 from items.signals import held_shown, item_held, item_submitted, writing_began
 from media.models import MediaFile
 from media.signals import media_blocked, media_offered, medium_opened
-from moderation import actions, appeals, decisions, export, hashes, reading, reports, rules, senders, sentences, waiting
+from moderation import actions, appeals, decisions, export, hashes, reading, reasons, reports, rules, senders, waiting
 
 
 @receiver(item_submitted)
@@ -26,14 +26,14 @@ def check_item(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
 def hold_notice(sender: object, author: User, **kwargs: Any) -> str:
     """What authors learn before they write: until when their posts with links are held, or ""."""
     until = rules.links_held_until(author)
-    return sentences.links_held_notice(until) if until else ""
+    return reasons.links_held_notice(until) if until else ""
 
 
 @receiver(held_shown)
 def hold_reasons(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
     """Why these items wait, and how long that takes."""
     wait = waiting.usual_wait()
-    return {item_id: sentences.reasons_for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
+    return {item_id: reasons.reasons_for_author(codes, wait) for item_id, codes in waiting.reasons_of(item_ids)}
 
 
 @receiver(item_held)

@@ -1,7 +1,7 @@
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext, pgettext
+from django.utils.translation import gettext, ngettext, ngettext_lazy, pgettext
 from django.utils.translation import gettext_lazy as _
 from msgspec import UNSET
 
@@ -10,6 +10,7 @@ from accounts.people import name_of, profile_address
 from items.bodies import ItemBody
 from items.models import Visibility
 from notifications.feed import Entry
+from web.languages import isolate
 
 
 def sentence(entry: Entry) -> SafeString:
@@ -24,24 +25,30 @@ def sentence(entry: Entry) -> SafeString:
     if entry.kind == "scheduled":
         words = gettext("A scheduled post wasn't published. {link}See why{end}")
         return format_html(words, link=format_html('<a href="{}">', reverse("scheduled")), end=SafeString("</a>"))
-    return format_html(words_of(entry.kind, entry.item), people=_people_links(entry))
+    count = max(entry.count, 3) if entry.capped else entry.count
+    return format_html(words_of(entry.kind, entry.item, count), people=_people_links(entry))
 
 
 SENTENCES = {
-    "like": _("{people} liked your post"),
-    "repost": _("{people} reposted your post"),
-    "reply": _("{people} replied to you"),
-    "quote": _("{people} quoted your post"),
-    "mention": _("{people} mentioned you"),
-    "poll": _("A poll you voted in has ended"),
-    "follow": _("{people} followed you"),
-    "follow_request": _("{people} wants to follow you"),
-    "follow_accepted": _("{people} accepted your follow request"),
-    "live": _("{people} went live"),
-    "post": _("{people} posted"),
+    "like": ngettext_lazy("{people} liked your post", "{people} liked your post"),
+    "repost": ngettext_lazy("{people} reposted your post", "{people} reposted your post"),
+    "reply": ngettext_lazy("{people} replied to you", "{people} replied to you"),
+    "quote": ngettext_lazy("{people} quoted your post", "{people} quoted your post"),
+    "mention": ngettext_lazy("{people} mentioned you", "{people} mentioned you"),
+    "follow": ngettext_lazy("{people} followed you", "{people} followed you"),
+    "follow_request": ngettext_lazy("{people} wants to follow you", "{people} want to follow you"),
+    "follow_accepted": ngettext_lazy("{people} accepted your follow request", "{people} accepted your follow request"),
+    "live": ngettext_lazy("{people} went live", "{people} went live"),
+    "post": ngettext_lazy("{people} posted", "{people} posted"),
 }
-OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
-PRIVATE = {"mention": _("{people} sent you a message"), "reply": _("{people} replied to you privately")}
+OF_REPLIES = {
+    "like": ngettext_lazy("{people} liked your reply", "{people} liked your reply"),
+    "repost": ngettext_lazy("{people} reposted your reply", "{people} reposted your reply"),
+}
+PRIVATE = {
+    "mention": ngettext_lazy("{people} sent you a message", "{people} sent you a message"),
+    "reply": ngettext_lazy("{people} replied to you privately", "{people} replied to you privately"),
+}
 
 
 OF_MODERATION = {
@@ -69,20 +76,21 @@ OF_MODERATION = {
 """Sentences by kind and detail."""
 
 
-def words_of(kind: str, item: ItemBody | None) -> str:
-    """The words for what people did; `{people}` stands for them."""
+def words_of(kind: str, item: ItemBody | None, count: int) -> str:
+    """The words for what a number of people did; `{people}` stands for them."""
+    if kind == "poll":
+        is_own = item and item.status is not UNSET
+        return gettext("Your poll has ended") if is_own else gettext("A poll you voted in has ended")
     if item and item.reply_to and kind in OF_REPLIES:
-        return str(OF_REPLIES[kind])
+        return str(OF_REPLIES[kind] % count)
     if item and item.visibility == Visibility.MENTIONED and kind in PRIVATE:
-        return str(PRIVATE[kind])
-    if kind == "poll" and item and item.status is not UNSET:
-        return gettext("Your poll has ended")
-    return str(SENTENCES[kind])
+        return str(PRIVATE[kind] % count)
+    return str(SENTENCES[kind] % count)
 
 
 def act_sentence(kind: str, item: ItemBody | None, name: str) -> str:
     """The sentence of what one person did, as plain text."""
-    return words_of(kind, item).format(people=pgettext("one person", "{first}").format(first=name))
+    return words_of(kind, item, 1).format(people=pgettext("one person", "{first}").format(first=isolate(name)))
 
 
 def _pictures_removed_text(entry: Entry) -> str:
@@ -104,7 +112,12 @@ def _people_links(entry: Entry) -> SafeString:
     if entry.count == 2:
         return format_html(gettext("{first} and {second}"), **names)
     if entry.capped:
-        return format_html(gettext("{first}, {second} and more than {count} others"), **names)
+        words = ngettext(
+            "{first}, {second} and more than {count} other",
+            "{first}, {second} and more than {count} others",
+            entry.others,
+        )
+        return format_html(words, **names)
     words = ngettext("{first}, {second} and {count} other", "{first}, {second} and {count} others", entry.others)
     return format_html(words, **names)
 

@@ -97,7 +97,7 @@ EXPORTS = {
 
 
 FAULTS = {
-    "rows": _("The file has more than %(rows)d rows. Split it.") % {"rows": ROWS},
+    "rows": _("The file has more than 5,000 rows. Split it."),
     "large": _("The file is larger than 1 MB. Split it."),
     "text": _("Save the file as UTF-8 text."),
     "format": _("This isn't a CSV file."),

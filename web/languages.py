@@ -8,6 +8,8 @@ from django.utils.translation import get_language, get_language_bidi, to_locale
 CODE_LENGTH = 16
 CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,2}", re.ASCII)
 """What people write in: en, zh-Hant, pt-BR (BCP 47)."""
+FROM_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]")
+"""Letters that are written from right to left."""
 
 
 class Language(NamedTuple):
@@ -31,6 +33,16 @@ def lang() -> str:
 def direction() -> str:
     """The writing direction for HTML's `dir`."""
     return "rtl" if get_language_bidi() else "ltr"
+
+
+def admin_speaks() -> bool:
+    """Whether the admin's pages are in the page's language."""
+    return get_language() in settings.ADMIN_LANGUAGES
+
+
+def isolate(text: str) -> str:
+    """A name within a plain text that has letters from right to left, so that neither turns the other around."""
+    return "\u2068" + text + "\u2069" if get_language_bidi() or FROM_RIGHT.search(text) else text
 
 
 def other_languages() -> list[Language]:

@@ -43,6 +43,11 @@ _SAME = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u05f4", '"')
     | dict.fromkeys("\u2010\u2011", "-")
     | {"ё": "е", "ı": "i", "æ": "ae", "œ": "oe"}  # noqa: RUF001 (Cyrillic is meant)
+    # Letters that Arabic and Persian keyboards or habits choose among: alef wasla, alef maksura, ya, kaf, ta marbuta.
+    | {"\u0671": "\u0627", "\u0649": "\u064a", "\u06cc": "\u064a", "\u06a9": "\u0643", "\u0629": "\u0647"}
+    | {chr(zero + digit): str(digit) for zero in (0x660, 0x6F0) for digit in range(10)}
+    # Katakana as hiragana.
+    | {chr(letter): chr(letter - 0x60) for letter in (*range(0x30A1, 0x30F7), 0x30FD, 0x30FE)}
 )
 _HAS_MORE = compiled(
     rf"[\p{{Greek}}\p{{Cyrillic}}\p{{Hebrew}}\p{{Arabic}}\p{{Syriac}}{_TATWEEL}"
@@ -92,7 +97,8 @@ def folded(text: str) -> str:
     """The text for comparisons in filters and search.
 
     Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
-    (ł is l) and the dots of ё. With one apostrophe, one quotation mark and one hyphen.
+    (ł is l) and the dots of ё. Katakana are hiragana, and variants of Arabic letters and digits are one. With one
+    apostrophe, one quotation mark and one hyphen.
     """
     if text.isascii():
         return text.lower().replace("`", "'")

@@ -19,6 +19,7 @@ LETTERS = {
     "j": "{0.day}",
     "n": "{0.month}",
     "Y": "{0.year}",
+    "G": "{0.hour}",
     "H": "{0.hour:02}",
     "i": "{0.minute:02}",
     "F": "{1}",
@@ -44,8 +45,9 @@ def _pattern(form: str, _language: str | None) -> str | None:
 
 
 @cache
-def _months(_language: str | None) -> list[tuple[str, str]]:
-    return [(str(MONTHS[number]), str(MONTHS_3[number]).title()) for number in range(1, 13)]
+def _months(language: str | None) -> list[tuple[str, str]]:
+    written = str if language == "es" else str.title  # Django's function capitalizes them in every language
+    return [(str(MONTHS[number]), written(str(MONTHS_3[number]))) for number in range(1, 13)]
 
 
 def format_moment(moment: datetime, form: str) -> str:

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts import addresses, passwords
 from accounts.about.models import SignUp
@@ -203,7 +204,11 @@ def _check_reason(reason: str) -> None:
     if not reason.strip():
         raise ValidationError(_("Tell us why you want to join."), code="required")
     if len(reason) > REASON_LENGTH:
-        raise ValidationError(_("At most %(count)d characters.") % {"count": REASON_LENGTH}, code="max_length")
+        raise ValidationError(
+            ngettext("At most %(count)d character.", "At most %(count)d characters.", REASON_LENGTH)
+            % {"count": REASON_LENGTH},
+            code="max_length",
+        )
 
 
 def _insert(user: User, email: str = "") -> User:

@@ -11,6 +11,7 @@ from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.about.site import current
 from accounts.joining_models import Invitation, Invited
@@ -54,7 +55,12 @@ def create(*, user: User, most_uses: int = 1, days: int | None = 7, address: str
         raise ValidationError({"days": _("Enter a number from 1 to %(most)d.") % {"most": MOST_DAYS}})
     User.objects.locked().get(pk=user.pk)  # a second call at once counts the first
     if not trusted and valid_of(user).count() >= GOOD:
-        raise ValidationError(_("You have %(count)d unused invitations. Revoke one first.") % {"count": GOOD})
+        words = ngettext(
+            "You have %(count)d unused invitation. Revoke it first.",
+            "You have %(count)d unused invitations. Revoke one first.",
+            GOOD,
+        )
+        raise ValidationError(words % {"count": GOOD})
     until = None if days is None else timezone.now() + timedelta(days=days)
     row = Invitation.objects.create(code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until)
     if address:

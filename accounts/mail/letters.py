@@ -18,9 +18,12 @@ from django.utils.safestring import SafeString
 import accounts.about.site
 from accounts.about.logo import icon_url
 from accounts.mail.models import Letter
+from web.languages import direction, isolate
 
 LINK = re.compile(r"https?://\S+")
 CODE = re.compile(r"[0-9]{4,12}")
+WRITTEN = ("answer", "device", "ip", "reason", "rule")
+"""Facts in a language of their own."""
 
 
 class Paragraph(NamedTuple):
@@ -45,10 +48,13 @@ def single_line(value: Any) -> Any:
 def compose(letter: Letter) -> EmailMultiAlternatives:
     """The letter in its reader's language. Its Message-ID is constant."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
-        facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
+        facts: dict[str, Any] = {
+            "site": isolate(single_line(accounts.about.site.current().name)),
+            "site_url": settings.SITE_URL,
+        }
         # Plain text needs no escaping. The HTML template escapes.
         said = render_to_string(
-            template_of(letter.kind), {name: _unescaped(each) for name, each in (facts | letter.context).items()}
+            template_of(letter.kind), {name: _value(name, each) for name, each in (facts | letter.context).items()}
         )
         subject, _newline, text = said.strip().partition("\n")
         paragraphs = [" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.strip()]
@@ -59,13 +65,14 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
                 "subject": subject,
                 "logo": _logo(),
                 "language": translation.get_language(),
+                "direction": direction(),
                 "paragraphs": [
                     Paragraph(each, bool(LINK.fullmatch(each)), bool(CODE.fullmatch(each))) for each in paragraphs
                 ],
             },
         )
     message = EmailMultiAlternatives(
-        single_line(subject),
+        subject,
         "\n\n".join(paragraphs) + "\n",
         _sender(),
         [letter.address],
@@ -86,8 +93,10 @@ def _sender() -> str:
     return formataddr((name or single_line(accounts.about.site.current().name), address))
 
 
-def _unescaped(value: Any) -> Any:
-    return SafeString(value) if isinstance(value, str) else value
+def _value(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return SafeString(isolate(value) if name in WRITTEN else value)
 
 
 def _message_id(letter: Letter) -> str:

@@ -87,7 +87,7 @@ class JoinForm(SignUpForm):
         max_length=REASON_LENGTH,
         required=False,
         help_text=_("Only this site's admins read it."),
-        widget=forms.Textarea(attrs={"rows": 3}),
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
     )
     invite = forms.CharField(max_length=CODE_LENGTH, required=False, widget=forms.HiddenInput)
 
@@ -343,7 +343,7 @@ class ProfileForm(forms.Form):
         max_length=500,
         required=False,
         help_text=_("Up to 500 characters."),
-        widget=forms.Textarea(attrs={"rows": 4}),
+        widget=forms.Textarea(attrs={"rows": 4, "dir": "auto"}),
     )
     numbers = range(1, MOST + 1)
     is_locked = forms.BooleanField(

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import redirect
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from qrcode.image.svg import SvgPathImage
@@ -259,7 +260,11 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
         except second_factors.SecondFactorRefusedError:
             form.add_error(None, _("That passkey didn't work. Try again."))
         except second_factors.PasskeyCapError:
-            words = _("You can have up to %(count)d passkeys. Remove one first.")
+            words = ngettext(
+                "You can have up to %(count)d passkey. Remove one first.",
+                "You can have up to %(count)d passkeys. Remove one first.",
+                second_factors.PASSKEYS,
+            )
             form.add_error(None, words % {"count": second_factors.PASSKEYS})
         else:
             messages.success(request, _("Passkey added. Save your recovery codes, too."))

@@ -420,7 +420,9 @@ class Cards:
             filtered=filtered,
             figures=self._figures(pictures, is_whole=is_whole) if pictures else None,
             pictures=len(pictures),
-            pictures_label=_("%(count)s pictures") % {"count": len(pictures)} if len(pictures) > 1 else "",
+            pictures_label=ngettext("%(count)s picture", "%(count)s pictures", len(pictures)) % {"count": len(pictures)}
+            if len(pictures) > 1
+            else "",
             ground=ground(pictures[0]) if pictures and fields.get("sensitive") is True else None,
             removed=_removed(removed) if removed else "",
         )

@@ -13,7 +13,7 @@ from django.forms.utils import ErrorDict, ErrorList
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.text import format_lazy
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import LOCAL, named_zone, parse_local_time
@@ -80,7 +80,7 @@ def _normalize_newlines(text: str) -> str:
 def text_area(rows: int) -> forms.Textarea:
     """A text area with the length limit of posts."""
     # Otherwise browsers restore published text. writing.js handles drafts.
-    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
+    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off", "dir": "auto"})
 
 
 def warning_field() -> forms.CharField:
@@ -162,7 +162,7 @@ class ItemForm(forms.Form):
         label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
         required=False,
-        widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off", "dir": "auto"}),
     )
     option_1, option_2, option_3, option_4, option_5, option_6 = map(poll_option, range(1, MOST_OPTIONS + 1))
     poll_lasts = forms.TypedChoiceField(
@@ -271,7 +271,12 @@ class ItemForm(forms.Form):
         if len(self.taken) > self.MOST or (
             len(self.taken) > 1 and any(one.kind == MediaKind.VIDEO for one in self.taken)
         ):
-            self.refuse_media(gettext("A post can have up to %(count)d pictures, or one video.") % {"count": self.MOST})
+            words = ngettext(
+                "A post can have up to %(count)d picture, or one video.",
+                "A post can have up to %(count)d pictures, or one video.",
+                self.MOST,
+            )
+            self.refuse_media(words % {"count": self.MOST})
         self.fields["text"].required = not self.taken and not self.has_poll
 
     def _find_media(self, owner: User) -> None:
@@ -475,7 +480,8 @@ class MessageForm(ItemForm):
             if not is_username(name):
                 raise forms.ValidationError(gettext("“%(name)s” isn't a username.") % {"name": name})
         if not names or len(names) > ADDRESSED_MOST:
-            raise forms.ValidationError(gettext("Choose 1 to %(count)d people.") % {"count": ADDRESSED_MOST})
+            words = ngettext("Choose 1 to %(count)d person.", "Choose 1 to %(count)d people.", ADDRESSED_MOST)
+            raise forms.ValidationError(words % {"count": ADDRESSED_MOST})
         return names
 
     def refuse(self, error: ContentError) -> None:
@@ -620,7 +626,12 @@ class FilterForm(forms.Form):
         if not phrases or not all(map(fold, phrases)):
             raise forms.ValidationError(_("Enter a word or phrase."))
         if any(len(phrase) > PHRASE_LENGTH for phrase in phrases):
-            raise forms.ValidationError(_("A phrase can have up to %(count)d characters.") % {"count": PHRASE_LENGTH})
+            words = ngettext(
+                "A phrase can have up to %(count)d character.",
+                "A phrase can have up to %(count)d characters.",
+                PHRASE_LENGTH,
+            )
+            raise forms.ValidationError(words % {"count": PHRASE_LENGTH})
         return phrases
 
     @property

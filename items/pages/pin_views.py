@@ -1,6 +1,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.access import member_act
 from accounts.models import User
@@ -18,7 +19,12 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     except pins.NotPinnableError:
         messages.error(request, _("You can only pin public posts."))
     except pins.PinCapError:
-        messages.error(request, _("You can pin up to %(count)d posts. Unpin one first.") % {"count": pins.PINS})
+        words = ngettext(
+            "You can pin up to %(count)d post. Unpin one first.",
+            "You can pin up to %(count)d posts. Unpin one first.",
+            pins.PINS,
+        )
+        messages.error(request, words % {"count": pins.PINS})
     else:
         messages.success(request, _("Pinned to your profile."))
     return redirect_next(request, "profile", reader.username)

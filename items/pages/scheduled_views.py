@@ -5,6 +5,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django_htmx.http import trigger_client_event
 
 from accounts.access import member_act, member_page
@@ -91,7 +92,11 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
     except scheduling.PublishTimeError as error:
         form.add_error("publish_at", str(error))
     except scheduling.ScheduledCapError:
-        words = _("You can schedule up to %(count)d posts. Delete one first.")
+        words = ngettext(
+            "You can schedule up to %(count)d post. Delete one first.",
+            "You can schedule up to %(count)d posts. Delete one first.",
+            scheduling.MOST,
+        )
         form.add_error("publish_at", words % {"count": scheduling.MOST})
     except (NotQuotableError, NotRepliableError) as error:
         form.add_error("text", str(error))

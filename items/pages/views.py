@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 from django_htmx.http import reswap, trigger_client_event
 
@@ -333,7 +334,12 @@ def _published(reader: User, form: ItemForm, parts: list[PartForm]) -> Item | Sc
     except actions.PlaceError as error:
         _refuse(([form, *parts])[error.place], error.error)
     except ScheduledCapError:
-        form.refuse_media(_("You can schedule up to %(count)d posts. Delete one first.") % {"count": MOST})
+        words = ngettext(
+            "You can schedule up to %(count)d post. Delete one first.",
+            "You can schedule up to %(count)d posts. Delete one first.",
+            MOST,
+        )
+        form.refuse_media(words % {"count": MOST})
     except RefusalError as error:
         _refuse(form, error)
     return None

@@ -102,6 +102,7 @@ OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.icons.icon": "the names of our icons",
     "web.languages.is_code": "its length is looked at first",
+    "web.languages.isolate": "a bounded name or excerpt, in which one letter of a class is searched",
     "web.languages.tag_of": "the codes of our languages",
     "items.pages.pictures.average_colour": "a blurhash of ours, of which four digits are read",
     "accounts.people.profile_address": "a username",

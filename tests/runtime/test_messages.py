@@ -107,11 +107,39 @@ def test_a_language_is_begun_in_one_step(copy: Path) -> None:
     assert "locale/ar/LC_MESSAGES/django.po" in run(copy, "messages", "--new", "ar")
     begun = polib.pofile(str(copy / "locale/ar/LC_MESSAGES/django.po"))
     assert "nplurals=6" in begun.metadata["Plural-Forms"]
-    assert len(begun) > 1_000
+    texts_of_members = {entry.msgid for entry in begun}
+    assert len(texts_of_members) > 1_000
+    assert {"Log in", "This username is taken.", "This usually takes about a day."} <= texts_of_members
+    assert not {"is big account", "{who} warned {whom}", "Hold for review", "follow requests"} & texts_of_members
     offered = "from django.conf import settings; print(settings.LANGUAGES)"
     assert run(copy, "shell", "--no-imports", "--command", offered).strip() == (
         "[('en', 'English'), ('ar', 'العربيّة'), ('zh-hans', '简体中文')]"
     )
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_changed_text_waits_in_every_catalogue_and_is_english_meanwhile(copy: Path) -> None:
+    catalogue = copy / "locale/ar/LC_MESSAGES/django.po"
+    run(copy, "messages", "--new", "ar")
+    begun = polib.pofile(str(catalogue))
+    for text, translation in (("You unmuted @%(name)s.", "ألغيت كتم @%(name)s."), ("Set a new password", "كلمة")):
+        begun.find(text).msgstr = translation
+    begun.save()
+    page = copy / "templates/accounts/reset_link.html"
+    page.write_text(page.read_text().replace("Set a new password", "Set a newer password"))
+    run(copy, "messages")
+    for path in copy.glob("locale/*/LC_MESSAGES/django.po"):
+        (changed,) = [entry for entry in polib.pofile(str(path)) if entry.msgid == "Set a newer password"]
+        assert "fuzzy" in changed.flags, path
+    assert polib.pofile(str(catalogue)).find("You unmuted @%(name)s.").msgstr == "ألغيت كتم \u2066@%(name)s\u2069."
+    said = run(
+        copy,
+        *("shell", "--no-imports", "--command"),
+        "from django.utils.translation import gettext, override\n"
+        "with override('ar'): print(gettext('Set a newer password'), gettext('Find people'), sep='\\n')",
+    )
+    assert said.split("\n")[:2] == ["Set a newer password", "Find people"]
 
 
 @pytest.mark.long

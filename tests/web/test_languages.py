@@ -10,6 +10,10 @@ from django.test import Client
 from django.utils import translation
 from django.utils.translation import ngettext
 
+from accounts.mail.letters import compose
+from accounts.mail.models import Letter
+from notifications.sentences import act_sentence, words_of
+from tests.support.factories import UserFactory
 from tests.support.languages import FORMS, in_arabic, offer_arabic
 from web import languages
 from web.times import LETTERS, format_moment
@@ -53,3 +57,44 @@ def test_the_sites_own_formats_take_the_short_way() -> None:
 
 def test_a_site_chooses_its_default_among_all(arabic: None) -> None:
     assert languages.default_choices() == [("", "English"), ("zh-hans", "简体中文"), ("ar", "العربية")]
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "shown"),
+    [("en", "Ann", "Ann"), ("en", "محمد", "\u2068محمد\u2069"), ("ar", "Ann", "\u2068Ann\u2069")],
+)
+def test_a_name_turns_no_words_around(language: str, name: str, shown: str) -> None:
+    with translation.override(language):
+        assert languages.isolate(name) == shown
+        assert act_sentence("follow", None, name).startswith(shown)
+
+
+def test_what_several_did_is_a_sentence_of_several() -> None:
+    with translation.override("en"):
+        said = [words_of("follow_request", None, count) for count in (1, 2)]
+    assert said == ["{people} wants to follow you", "{people} want to follow you"]
+
+
+@pytest.mark.django_db
+def test_titles_isolate_names(client: Client) -> None:
+    UserFactory.create(username="author", display_name="محمد")
+    page = client.get("/@author").content.decode()
+    assert "<title>\u2068\u2068محمد\u2069 (@author)\u2069 · feedsite</title>" in page
+
+
+@pytest.mark.django_db
+def test_a_letter_from_right_to_left(arabic: None) -> None:
+    context = {"name": "ann", "device": "Firefox", "ip": "192.0.2.1", "when": "…"}
+    letter = compose(Letter(kind="new_sign_in", language="ar", context=context, created_at=MOMENT))
+    html, _type = letter.alternatives[0]
+    assert '<html lang="ar" dir="rtl">' in str(html)
+    assert "\u2068feedsite\u2069" in letter.subject
+    assert "\u2068192.0.2.1\u2069" in letter.body
+
+
+@pytest.mark.django_db
+def test_the_admin_is_english_where_it_is_not_translated(arabic: None, client: Client) -> None:
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True, language="ar"))
+    assert '<html lang="en" dir="ltr"' in client.get("/admin/").content.decode()
+    settings_page = client.get("/settings").content.decode()
+    assert "(in English)" in settings_page or in_arabic("(in English)") in settings_page

@@ -1,4 +1,8 @@
+import ast
+import re
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,10 +13,26 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.management.commands import makemessages
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
-from django.utils.translation import to_locale
+from django.utils.translation import get_language_info, to_locale
 from jinja2.ext import extract_from_ast
 
 NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static", "static"]
+
+ADMIN_FILES = [
+    *("*admin.py", "apps.py", "templates/django", "templates/mail/test.txt", "accounts/about/actions.py"),
+    *("accounts/about/colours.py", "accounts/about/models.py", "accounts/joining_models.py", "accounts/mail/models.py"),
+    *("accounts/review.py", "live/review.py", "moderation/by_hand.py", "moderation/case_acts.py"),
+    *("moderation/sentences.py", "moderation/subjects.py", "seen/models.py", "storage/deliveries.py"),
+    *("timeline/explain.py", "timeline/models.py", "timeline/truth.py"),
+]
+"""Files whose texts only admins and moderators read."""
+ADMIN_CLASSES = {
+    *("Level", "BigVChange", "CardState", "GroundsForm", "ItemType", "MediaKind", "MediaState", "Review", "State"),
+    *("Status", "Use", "Visibility", "AppealState", "CaseSource", "CaseState", "PictureAction", "SenderKind", "Verb"),
+    "WordRule",
+}
+"""Likewise classes in `models.py` and `forms.py`."""
+USERNAME = re.compile(r"(?<!\u2066)@(?:%\(\w+\)s|\{\w+\})")
 
 
 class File(makemessages.BuildFile):
@@ -29,10 +49,64 @@ class File(makemessages.BuildFile):
         Path(self.work_path).write_text("".join(calls), encoding="utf-8")
 
 
+class MembersFile(File):
+    """A source file without the texts of the admin: names of columns, and `ADMIN_CLASSES`."""
+
+    @cached_property
+    def has_both(self) -> bool:
+        """Whether texts of members and of the admin stand in this file."""
+        return Path(self.path).name.endswith(("models.py", "forms.py"))
+
+    @cached_property
+    def is_templatized(self) -> bool:
+        """Whether a copy is read."""
+        return self.has_both or super().is_templatized
+
+    def preprocess(self) -> None:
+        """Write a copy without these texts."""
+        if not self.has_both:
+            super().preprocess()
+            return
+        text = Path(self.path).read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in admin_parts(ast.parse(text)):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+        Path(self.work_path).write_text("\n".join(lines), encoding="utf-8")
+
+
+def admin_parts(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Classes of the admin, and what names a model and its columns."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        if node.name in ADMIN_CLASSES:
+            yield node
+        for each in node.body:
+            is_choice = isinstance(each, ast.Assign) and isinstance(each.value, ast.Tuple)
+            is_column = isinstance(each, ast.Assign) and "models." in ast.unparse(each.value)
+            if not is_choice and (is_column or getattr(each, "name", "") in ("Meta", "__str__")):
+                yield each
+
+
 class Extract(makemessages.Command):
     """Django's `makemessages`, extended to Jinja2 pages."""
 
     build_file_class = File
+
+
+class ExtractMembersTexts(makemessages.Command):
+    """Without the texts of the admin."""
+
+    build_file_class = MembersFile
+
+
+def isolate_usernames(catalogue: Path) -> None:
+    """Put @names between isolates (U+2066, U+2069), which keep the @ before the name."""
+    lines, is_translation = [], False
+    for line in catalogue.read_text(encoding="utf-8").splitlines():
+        is_translation = line.startswith("msgstr") or (is_translation and line.startswith('"'))
+        lines.append(USERNAME.sub("\u2066\\g<0>\u2069", line) if is_translation else line)
+    catalogue.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 class Command(BaseCommand):
@@ -58,15 +132,26 @@ class Command(BaseCommand):
             codes = [options["new"]]
         locales = [to_locale(code) for code in codes]
         if not options["compile"]:
-            call_command(
-                Extract(),
-                locale=locales,
-                ignore_patterns=NOT_OURS,
-                no_location=True,
-                no_wrap=True,
-                no_obsolete=True,
-                verbosity=0,
-            )
+            extract(Extract(), [to_locale(code) for code in codes if code in settings.ADMIN_LANGUAGES], NOT_OURS)
+            rest = [to_locale(code) for code in codes if code not in settings.ADMIN_LANGUAGES]
+            extract(ExtractMembersTexts(), rest, [*NOT_OURS, *ADMIN_FILES])
+        for code in codes:
+            if get_language_info(code)["bidi"]:
+                isolate_usernames(Path("locale", to_locale(code), "LC_MESSAGES", "django.po"))
         call_command("compilemessages", locale=locales, ignore_patterns=NOT_OURS, verbosity=options["verbosity"])
         for locale in locales:
             self.stdout.write(f"{Path('locale', locale, 'LC_MESSAGES', 'django.po')} is extracted and compiled.")
+
+
+def extract(command: makemessages.Command, locales: list[str], left_out: list[str]) -> None:
+    """Bring catalogues up to date with the texts of the code."""
+    if locales:
+        call_command(
+            command,
+            locale=locales,
+            ignore_patterns=left_out,
+            no_location=True,
+            no_wrap=True,
+            no_obsolete=True,
+            verbosity=0,
+        )

@@ -27,7 +27,7 @@ def found(text: str, *words: str, whole: bool = False) -> set[str]:
         ("cafe\u0301 caf\u00e9", "cafe cafe"),
         ("cafe\u200b\u0301", "cafe"),
         ("a \t\n　b ", "a b"),
-        ("ｶﾞ", "ガ"),
+        ("ｶﾞ", "が"),
         ("法輪\u200b功", "法輪功"),
         ("\u200b\u3164", ""),
         ("don’t donʼt don＇t", "don't don't don't"),

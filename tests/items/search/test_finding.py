@@ -178,7 +178,7 @@ def test_the_tag_page(client: Client, ann: User) -> None:
         say(ann, f"#小事# {number}")
     assert client.get("/tags/Django")["Location"] == "/tags/django"
     page = client.get("/tags/小事").content.decode()
-    assert "<h1>#小事</h1>" in page
+    assert "<h1><bdi>#小事</bdi></h1>" in page
     assert page.count("<article") == 20
     last_id = page.split("last_id=")[1].split('"')[0]
     assert client.get(f"/tags/小事?last_id={last_id}", **PART).content.decode().count("<article") == 1

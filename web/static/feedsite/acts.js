@@ -160,7 +160,8 @@
     quote.search = `?quote_of=${item}`;
     quote.hidden = unquotable !== undefined;
     button.after(choices);
-    choices.style.left = `${button.offsetLeft}px`;
+    const { offsetLeft, offsetWidth, offsetParent } = button;
+    choices.style.insetInlineStart = `${document.dir === "rtl" ? offsetParent.clientWidth - offsetLeft - offsetWidth : offsetLeft}px`;
     choices.querySelector("a, button").focus({ preventScroll: true });
   }
 

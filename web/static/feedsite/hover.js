@@ -46,7 +46,8 @@
     const at = of.getBoundingClientRect();
     const below = at.bottom + EDGE + card.offsetHeight < innerHeight;
     card.style.top = `${below ? at.bottom + EDGE : Math.max(EDGE, at.top - EDGE - card.offsetHeight)}px`;
-    card.style.left = `${Math.max(EDGE, Math.min(at.left, innerWidth - card.offsetWidth - EDGE))}px`;
+    const begin = document.dir === "rtl" ? at.right - card.offsetWidth : at.left;
+    card.style.left = `${Math.max(EDGE, Math.min(begin, innerWidth - card.offsetWidth - EDGE))}px`;
   }
 
   document.addEventListener("pointerover", ({ target, pointerType }) => {

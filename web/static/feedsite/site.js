@@ -133,7 +133,7 @@ if (!CSS.supports("field-sizing", "content")) {
 function localizeTimes() {
   const page = document.documentElement.lang;
   const isEnglish = page.startsWith("en");
-  const format = (moment, options) => new Intl.DateTimeFormat(isEnglish ? "en-GB" : page, options).format(moment);
+  const format = (moment, options) => new Intl.DateTimeFormat(isEnglish ? "en-GB" : `${page}-u-nu-latn`, options).format(moment);
   const now = new Date();
   const two = (number) => String(number).padStart(2, "0");
 
@@ -145,9 +145,9 @@ function localizeTimes() {
   }
 
   function whole(moment) {
-    const day = format(moment, { day: "numeric", month: "long", year: "numeric" });
-    const comma = isEnglish ? "," : "";
-    return `${day}${comma} ${two(moment.getHours())}:${two(moment.getMinutes())} ${offset(moment)}`;
+    const day = { day: "numeric", month: "long", year: "numeric" };
+    if (!isEnglish) return `${format(moment, { ...day, hour: "numeric", minute: "2-digit" })} ${offset(moment)}`;
+    return `${format(moment, day)}, ${two(moment.getHours())}:${two(moment.getMinutes())} ${offset(moment)}`;
   }
 
   document.querySelectorAll(".full-time > time").forEach((time) => {
