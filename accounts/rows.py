@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import msgspec
 from django.db import connection
-from django.db.models import JSONField
 
 from accounts.models import User
 
@@ -31,17 +29,3 @@ def user_or_none(row: Sequence[Any]) -> User | None:
     """The user of an outer join's row, or None."""
     user = user_of(row)
     return None if user.pk is None else user
-
-
-@cache
-def _json_places() -> list[int]:
-    return [place for place, field in enumerate(User._meta.concrete_fields) if isinstance(field, JSONField)]
-
-
-def user_of_django_row(row: Sequence[Any]) -> User:
-    """The user of a row from Django's cursors, which leave JSON as text."""
-    columns = list(row)
-    for place in _json_places():
-        if columns[place] is not None:
-            columns[place] = msgspec.json.decode(columns[place])
-    return user_of(columns)

@@ -248,11 +248,13 @@ def by_token(user: User) -> dict[str, str]:
     return {"Authorization": f"Token {issue_token(user=user)}"}
 
 
-def by_session(user: User) -> dict[str, str]:
-    """Headers of a logged-in browser."""
-    client = Client()
+def by_session(user: User, *visited: str) -> dict[str, str]:
+    """Headers of a logged-in browser, after visits of these pages."""
+    client = Client(headers={"Host": "localhost"})
     client.force_login(user, settings.AUTHENTICATION_BACKENDS[0])
-    return {"Cookie": f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"}
+    for address in visited:
+        client.get(address)
+    return {"Cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())}
 
 
 def by_app(people: Iterable[User]) -> list[dict[str, str]]:

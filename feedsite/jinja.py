@@ -19,7 +19,7 @@ from accounts import people
 from accounts.about import words
 from accounts.avatars import initial, tint
 from accounts.joining.invitations import may_invite
-from items.pages import cards, pictures, reading
+from items.pages import cards, drawing, pictures, reading
 from items.pages.forms import ItemForm
 from live import clock
 from live.hosting import scheduled_of
@@ -29,6 +29,9 @@ from web import languages
 from web.icons import card_icon, card_symbols, icon
 from web.pages import came_from
 from web.times import format_moment
+
+EXAMPLE = "0"
+"""The item that the example of a reply answers."""
 
 
 def environment(**options: Any) -> Environment:
@@ -50,14 +53,21 @@ def environment(**options: Any) -> Environment:
     def empty_fields(_language: str | None, _is_for_members: bool) -> Markup:
         return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
 
+    @cache
+    def empty_reply_fields(_language: str | None, _is_for_members: bool) -> str:
+        return made.get_template("items/_fields.html").render(form=ItemForm(initial={"reply_to": EXAMPLE}))
+
     def shared_part(name: str) -> Markup:
         """A part of pages, rendered once per language."""
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
         """The fields of a post's form. Empty ones are rendered once per language and kind of site."""
+        kind = get_language(), words.last_known_site().is_for_members
         if form.is_empty:
-            return empty_fields(get_language(), words.last_known_site().is_for_members)
+            return empty_fields(*kind)
+        if form.is_empty_reply:
+            return Markup(empty_reply_fields(*kind).replace(f"reply-{EXAMPLE}-", f"reply-{form.answered}-"))  # noqa: S704
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
 
     made.globals |= {
@@ -71,6 +81,7 @@ def environment(**options: Any) -> Environment:
         "card_symbols": card_symbols,
         "badge": people.big_v_badge,
         "card_words": cards.card_words,
+        "slot": drawing.slot,
         "came_from": came_from,
         "lang": languages.lang,
         "direction": languages.direction,

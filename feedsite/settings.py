@@ -151,6 +151,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "accounts.about.context_processors.site",
                 "notifications.context_processors.nav_counts",
+                "web.pages.csrf",
                 "web.pages.page_name",
                 "web.pages.stream",
                 "web.pages.theme",

@@ -20,7 +20,7 @@ from storage.paging import as_text, below, part_of
 STARTED_CAP = 99
 LOOKED_AT = 100
 """Live or upcoming sessions searched for visible ones."""
-PROPOSED_OF = 2_000
+PROPOSED_OF = 1_000
 """Most followed users searched for hosts to propose. So new accounts with sessions cannot crowd out others."""
 
 # In the feed's order: live (newest start first), then upcoming (soonest first).
@@ -114,14 +114,19 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
 @cache
 def _hosts_to_follow_query() -> str:
-    # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only until the page is full.
+    # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only until the page is full. The
+    # row and the standing of a user are read only for those with something scheduled.
     return f"""
         SELECT {user_columns("u")} FROM (
-            SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT %(of)s
-        ) u
-        WHERE EXISTS (SELECT FROM live_host host WHERE host.user_id = u.id AND host.scheduled > 0 OFFSET 0)
-            AND {may_be_proposed("u", READER)}
-        ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
+            SELECT known.id, known.follower_count FROM (
+                SELECT id, follower_count FROM accounts_user WHERE is_active
+                ORDER BY follower_count DESC, id LIMIT %(of)s
+            ) known
+            WHERE EXISTS (SELECT FROM live_host host WHERE host.user_id = known.id AND host.scheduled > 0 OFFSET 0)
+            ORDER BY known.follower_count DESC, known.id OFFSET 0
+        ) hosting CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = hosting.id OFFSET 0) u
+        WHERE {may_be_proposed("u", READER)}
+        ORDER BY hosting.follower_count DESC, hosting.id LIMIT %(count)s
     """
 
 

@@ -1,9 +1,10 @@
 """Cards: an item as a template shows it. Templates look nothing up."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import get_current_timezone_name
 from django.utils.translation import get_language, ngettext, pgettext
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
@@ -18,11 +20,23 @@ from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
-from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
+from items.bodies import ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
 from items.pages.addresses import item_address, tag_address
+from items.pages.drawing import digest, drawn, facts_of, filled, slotted_moment
 from items.pages.pictures import figures, ground
-from items.pages.reading import Moment, card_version, domain, excerpt, is_long, linked, moment, short_link, time_left
+from items.pages.reading import (
+    Moment,
+    card_version,
+    domain,
+    excerpt,
+    full_time,
+    is_long,
+    linked,
+    moment,
+    short_link,
+    time_left,
+)
 from items.quotes import is_own_quotable, quote_policy
 from items.search.query import Query
 from items.text import mentions
@@ -35,6 +49,10 @@ from relations.visibility import visible_names
 WIDE_PIXELS, WIDE_ASPECT = 480, 1.4
 """From which width and aspect on the picture of a link card stands above its words."""
 DESCRIPTION_LETTERS = 160
+MENTION_SIGNS = tuple(sign.encode() for sign in "@\uff20")
+"""One of these stands before each mention."""
+Macro = Callable[..., str]
+"""A macro of a template."""
 
 
 LIMITS = {
@@ -183,59 +201,191 @@ class Quoted:
     content: ContentHtml | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Card:
-    """An entry of a list (templates/items/_card.html)."""
+    """An entry of a list (templates/items/_card.html). Facts are computed when a template asks for them."""
 
+    page: "Cards"
     item: ItemBody
-    id: str
-    """The entry's id."""
-    shown_id: str
-    address: str
-    version: int
-    sender: Face
-    via: SafeString | None
-    """Who reposted it."""
-    via_name: str
-    via_moment: Moment | None
-    created: Moment
-    edited: str
-    """The time of the last edit, or ""."""
-    visibility: str
-    status: str
-    """For the reader's own unpublished item: in_review or rejected."""
-    review: str
-    """Why moderators check the reader's own item first, and how long that takes lately."""
-    answered: SafeString | None
+    answered: SafeString | None = None
     """Who the reply answers, if the answered item is not shown next to it."""
-    answered_is_big_v: bool
-    answers: str
+    answered_is_big_v: bool = False
+    answers: str = ""
     """The address of the item that it answers."""
-    content: ContentHtml
-    counts: Counts
-    replies_label: str
-    can_reply: bool
-    limit: str
-    """Who alone may reply, or ""."""
-    is_quotable: bool
-    """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
-    is_continued: bool
-    """Whether it was published with a reply that goes on."""
-    liked: bool
-    reposted: bool
-    bookmarked: bool
-    reason: str
-    tag: str
-    """The followed hashtag, if that is the only reason why it is in home."""
-    tag_address: str
+    others: int = 0
+    """Further reposters."""
+    is_whole: bool = False
+    """Whether nothing is folded, and a single picture is large."""
     is_late: bool = False
     """Whether the item arrived below the top of an open page."""
     followable: User | None = None
     """The sender, if the card offers to follow them."""
-    viewed: Moment | None = None
+    viewed_at: datetime | None = None
     """When the reader opened the item, in the reading history."""
     is_unwanted: bool = False
     """Whether it is in the list of what the reader is not interested in."""
+
+    def __post_init__(self) -> None:
+        self.shown = self.item.shown
+        self.id, self.shown_id, self.counts = self.item.id, self.shown.id, self.shown.counts
+        self.address = item_address(self.shown_id)
+
+    def html(
+        self,
+        fixed: Macro,
+        slots: Mapping[str, Macro],
+        *,
+        in_thread: bool,
+        discovering: bool,
+        place: str,
+        further: Iterable[tuple[str, str]],
+    ) -> SafeString:
+        """The card as HTML. The macro `fixed` draws what is the same for all readers, those of `slots` the rest."""
+        at = (in_thread, discovering, place, tuple(further))
+
+        def draw() -> str:
+            with self.page.slotted():
+                return fixed(replace(self), *at)
+
+        parts = drawn(self._key(at), draw)
+        return filled(parts, slots, self)
+
+    def _key(self, at: Hashable) -> Hashable | None:
+        """What `fixed` shows. None: it shows what is for this reader alone, or changes by itself."""
+        if self.is_whole or self.is_unwanted or self.viewed_at:
+            return None
+        about = (self.answered, self.answered_is_big_v, self.answers, self.others, self.is_own_repost)
+        return self.page.key_of(self.item, at, about, self.is_late, self.followable is not None)
+
+    def footer(self, buttons: Macro, out_of_band: bool) -> SafeString:
+        """The buttons with their counts, drawn by `buttons`."""
+        counts, shown = self.counts, self.shown
+        key = (
+            *(self.page.voice, self.shown_id, self.via_name and self.id, shown.visibility),
+            *(counts.replies, counts.reposts, counts.likes, shown.liked, shown.reposted, shown.bookmarked),
+            *(shown.can_reply, shown.repliable_by, self.is_quotable, out_of_band),
+        )
+        return filled(drawn(key, partial(buttons, self, out_of_band)), {}, self)
+
+    @property
+    def version(self) -> int:
+        """For scripts: the newer of two cards has the higher one."""
+        return card_version(self.shown.modified_at)
+
+    @property
+    def sender(self) -> Face:
+        """Who wrote it."""
+        return self.page.face(self.shown.sender)
+
+    @cached_property
+    def via(self) -> SafeString | None:
+        """Who reposted it."""
+        return _reposted_by(self.item.sender, self.others, is_own=self.is_own_repost) if self.via_name else None
+
+    @property
+    def is_own_repost(self) -> bool:
+        """Whether the reader reposted it."""
+        return bool(self.via_name) and self.page.is_of_reader(self.item)
+
+    @property
+    def via_name(self) -> str:
+        """The username of who reposted it, or ""."""
+        return self.item.sender.username if self.item.repost_of else ""
+
+    @property
+    def via_moment(self) -> Moment:
+        """When it was reposted."""
+        return self.page.moment(self.item.created_at)
+
+    @cached_property
+    def created(self) -> Moment:
+        """When it was published."""
+        return self.page.moment(self.shown.created_at)
+
+    @property
+    def edited(self) -> str:
+        """The time of the last edit, or ""."""
+        return full_time(self.shown.modified_at) if self.shown.is_edited else ""
+
+    @property
+    def visibility(self) -> str:
+        """Who may see it."""
+        return self.shown.visibility
+
+    @property
+    def status(self) -> str:
+        """For the reader's own unpublished item: in_review or rejected."""
+        return "" if self.shown.status is UNSET or self.shown.status == "published" else self.shown.status
+
+    @property
+    def review(self) -> str:
+        """Why moderators check the reader's own item first, and how long that takes lately."""
+        return self.shown.review or ""
+
+    @cached_property
+    def content(self) -> ContentHtml:
+        """What it says."""
+        return self.page.content(self.shown, is_whole=self.is_whole)
+
+    @property
+    def replies_label(self) -> str:
+        """The number of replies."""
+        return _replies(self.counts.replies)
+
+    @property
+    def can_reply(self) -> bool:
+        """Whether the reader may reply."""
+        return self.shown.can_reply
+
+    @property
+    def liked(self) -> bool:
+        """Whether the reader likes it."""
+        return self.shown.liked
+
+    @property
+    def reposted(self) -> bool:
+        """Whether the reader reposted it."""
+        return self.shown.reposted
+
+    @property
+    def bookmarked(self) -> bool:
+        """Whether the reader bookmarked it."""
+        return self.shown.bookmarked
+
+    @property
+    def limit(self) -> str:
+        """Who alone may reply, or ""."""
+        return str(LIMITS.get(self.shown.repliable_by, ""))
+
+    @cached_property
+    def is_quotable(self) -> bool:
+        """Whether to offer quoting. True also if only followers may quote: the card does not know who follows."""
+        return quote_policy(self.shown) != QuotableBy.NOBODY or self.page.may_quote_own(self.shown)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether it was published with a reply that goes on."""
+        return self.shown.continued is True
+
+    @property
+    def reason(self) -> str:
+        """Why it is on the page."""
+        return self.item.reason or ""
+
+    @property
+    def tag(self) -> str:
+        """The followed hashtag, if that is the only reason why it is in home."""
+        return self.reason[1:] if self.reason.startswith("#") else ""
+
+    @property
+    def tag_address(self) -> str:
+        """The page of `tag`."""
+        return tag_address(self.tag)
+
+    @property
+    def viewed(self) -> Moment | None:
+        """When the reader opened it."""
+        return self.page.moment(self.viewed_at) if self.viewed_at else None
 
     @property
     def reposts_label(self) -> SafeString:
@@ -280,6 +430,7 @@ class Cards:
         self._sought = sought
         self._faces: dict[str, Face] = {}
         self._has_figures = False
+        self.moment: Callable[[datetime], Moment] = moment
         self._names: dict[str, bool] = {}
         self._texts = texts
         self._items = [*items]
@@ -293,54 +444,52 @@ class Cards:
         self._items += shown
         return [self.one(item, answered=senders.get(item.reply_to or "")) for item in shown]
 
-    def one(
-        self,
-        item: ItemBody,
-        *,
-        answered: Sender | None = None,
-        others: int = 0,
-        is_whole: bool = False,
-        viewed_at: datetime | None = None,
-        **facts: Any,
-    ) -> Card:
-        """The card of an item. `others`: further reposters. `facts`: more fields of `Card`."""
-        shown, counts = item.shown, item.shown.counts
-        tag = item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else ""
-        is_own_repost = item.sender.username == self._reader.username
+    def one(self, item: ItemBody, *, answered: Sender | None = None, **facts: Any) -> Card:
+        """The card of an item. `facts`: more fields of `Card`."""
         return Card(
-            item=item,
-            id=item.id,
-            shown_id=shown.id,
-            address=item_address(shown.id),
-            version=card_version(shown.modified_at),
-            sender=self._face(shown.sender),
-            via=_reposted_by(item.sender, others, is_own=is_own_repost) if item.repost_of else None,
-            via_name=item.sender.username if item.repost_of else "",
-            via_moment=moment(item.created_at) if item.repost_of else None,
-            created=moment(shown.created_at),
-            edited=moment(shown.modified_at).full if shown.is_edited else "",
-            visibility=shown.visibility,
-            status="" if shown.status is UNSET or shown.status == "published" else shown.status,
-            review=shown.review or "",
+            self,
+            item,
             answered=_answered(answered) if answered else None,
             answered_is_big_v=answered is not None and answered.is_big_v,
             answers=item_address(item.reply_to) if item.reply_to else "",
-            content=self.content(shown, is_whole=is_whole),
-            counts=counts,
-            replies_label=_replies(counts.replies),
-            can_reply=shown.can_reply,
-            limit=str(LIMITS.get(shown.repliable_by, "")),
-            is_quotable=quote_policy(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
-            is_continued=shown.continued is True,
-            liked=shown.liked,
-            reposted=shown.reposted,
-            bookmarked=shown.bookmarked,
-            reason=item.reason or "",
-            tag=tag,
-            tag_address=tag_address(tag) if tag else "",
-            viewed=moment(viewed_at) if viewed_at else None,
             **facts,
         )
+
+    @contextmanager
+    def slotted(self) -> Iterator[None]:
+        """Draw times whose ages are put in later."""
+        self.moment = slotted_moment
+        try:
+            yield
+        finally:
+            self.moment = moment
+
+    def key_of(self, item: ItemBody, *more: Hashable) -> Hashable | None:
+        """The key of what a card shows to all readers. None: it is drawn each time."""
+        shown = item.shown
+        quoted = shown.quote.item if shown.quote else None
+        if shown.poll or (quoted and quoted.poll):
+            return None
+        facts = facts_of(item)
+        named: tuple[str, ...] = ()
+        if any(sign in facts for sign in MENTION_SIGNS):
+            named = tuple(name for text in _texts([item]) for name in mentions(text) if self._is_known_name(name))
+        has_figures = bool(shown.media or (quoted and quoted.media))
+        is_first, self._has_figures = has_figures and not self._has_figures, self._has_figures or has_figures
+        return (digest(facts), self.voice, self._sought, is_first, named, *more)
+
+    @cached_property
+    def voice(self) -> Hashable:
+        """What all cards of the page have in common: language, time zone, and whether the reader is a member."""
+        return get_language(), get_current_timezone_name(), self._reader.is_authenticated
+
+    def is_of_reader(self, item: ItemBody) -> bool:
+        """Whether the reader is the item's sender."""
+        return item.sender.username == self._reader.username
+
+    def may_quote_own(self, item: ItemBody) -> bool:
+        """Whether an item is the reader's, and may be quoted by them."""
+        return is_own_quotable(item, self._reader.pk)
 
     def thread(self, asked: ItemBody, branches: Iterable[Branch], chain: Iterable[ItemBody] = ()) -> list[ThreadCard]:
         """The replies to an item and its chain. Filtered ones are folded if visible ones follow."""
@@ -385,7 +534,7 @@ class Cards:
         content = self.content(msgspec.structs.replace(item, quote=None, link_card=None))
         if item.quote and item.quote.state == "accepted":
             content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
-        return Quoted(item.id, item_address(item.id), self._face(item.sender), moment(item.created_at), content)
+        return Quoted(item.id, item_address(item.id), self.face(item.sender), self.moment(item.created_at), content)
 
     def version(self, said: Version) -> ContentHtml:
         """A version's full text, without pictures."""
@@ -435,7 +584,7 @@ class Cards:
         is_first, self._has_figures = not self._has_figures, True
         return figures(pictures, whole=is_whole, is_first=is_first)
 
-    def _face(self, sender: Sender) -> Face:
+    def face(self, sender: Sender) -> Face:
         found = self._faces.get(sender.username)
         if found is None:
             found = self._faces[sender.username] = face(sender)

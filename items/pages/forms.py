@@ -1,6 +1,7 @@
 import re
 import uuid
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Self
 
@@ -249,7 +250,7 @@ class ItemForm(forms.Form):
         text = self.cleaned_data["publish_at"]
         return parse_local_time(text, self.clock) if text else None
 
-    @property
+    @cached_property
     def notice(self) -> str:
         """What the author should know before publishing, or ""."""
         if not isinstance(self.author, User) or self.is_message:  # messages are not reviewed
@@ -325,9 +326,17 @@ class ItemForm(forms.Form):
     @property
     def is_empty(self) -> bool:
         """Whether it is the plain composer of a new post, with the usual choices."""
+        return self._is_plain and "reply_to" not in self.initial
+
+    @property
+    def is_empty_reply(self) -> bool:
+        """Whether it is the plain composer of a reply, with the usual choices."""
+        return self._is_plain and bool(self.answered)
+
+    @property
+    def _is_plain(self) -> bool:
         return (
-            not (self.is_bound or self.is_message)
-            and not {"reply_to", "quote_of"} & self.initial.keys()
+            not (self.is_bound or self.is_message or "quote_of" in self.initial)
             and all(self.initial.get(name, usual) == usual for name, usual in USUAL.items())
             and "autofocus" not in self.fields["text"].widget.attrs
         )

@@ -67,9 +67,11 @@ TAGGED_ABOVE = listing_sql(
     _with_lower_bound([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=has_tag("i.id", "%(tag)s")
 )
 ANSWERS = _listings_down_and_up(REPLIES_OF)
+# The inner SELECT hides how many ids there are. For a single one PostgreSQL would plan anew at each call, in 2 ms.
 SENDERS = f"""
-    SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
-    JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
+    SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
+    FROM unnest((SELECT %(ids)s::bigint[])) AS answered (id) JOIN items_item i ON i.id = answered.id
+    JOIN accounts_user s ON s.id = i.sender_id WHERE {VISIBLE}
 """
 THREAD, REPLIES = (
     listing_sql(

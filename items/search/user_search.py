@@ -3,11 +3,10 @@ from functools import cache
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db import connections
 
 from accounts.models import User
 from accounts.names import grams, grams_of
-from accounts.rows import user_columns, user_of, user_of_django_row
+from accounts.rows import user_columns, user_of
 from items.search.query import Query
 from relations.rules import READER, followees, follows, may_know_of
 from storage.connections import fetch, id_array
@@ -50,15 +49,13 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
 
 def _find_users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
     name = params["name"]
-    with connections[on].cursor() as cursor:
-        cursor.execute(_name_match_sql(len(words)), params)
-        users = [user_of_django_row(row) for row in cursor.fetchall()]
-        if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
-            half = len(name) // 2
-            halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
-            cursor.execute(_similar_sql(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
-            known = {user.pk for user in users}
-            users += [user for row in cursor.fetchall() if (user := user_of_django_row(row)).pk not in known]
+    users = [user_of(row) for row in fetch(_name_match_sql(len(words)), params, on=on)]
+    if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
+        half = len(name) // 2
+        halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
+        similar = fetch(_similar_sql(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)}, on=on)
+        known = {user.pk for user in users}
+        users += [user for row in similar if (user := user_of(row)).pk not in known]
     return users
 
 
