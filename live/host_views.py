@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -22,7 +22,7 @@ from live.models import LiveSession, Review, State
 from live.views import answer_card, poll_context, wrong_state_message
 from media.offering import reports_blocked_media
 from storage import ids
-from web.pages import INVALID, PageRequest, limited, next_page, show
+from web.pages import INVALID, PageRequest, limited, next_page, redirect_to, show
 from web.rest import PAGE, position
 from web.uploads import one_medium_bytes, takes_files
 
@@ -108,7 +108,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
                 messages.info(request, HELD)
             else:
                 messages.success(request, _("Scheduled. Your followers can see it now."))
-            return redirect("live-session", session.pk)
+            return redirect_to(request, reverse("live-session", args=[session.pk]))
     return show(request, "live/form.html", {"form": form, "session": None}, status=INVALID if form.errors else 200)
 
 
@@ -163,7 +163,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
                 messages.info(request, HELD)
             else:
                 messages.success(request, _("Saved."))
-            return redirect("live-session", session_id)
+            return redirect_to(request, reverse("live-session", args=[session_id]))
     context = {"form": form, "session": visible_session(session_id, reader)}
     return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
 

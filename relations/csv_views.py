@@ -4,7 +4,7 @@ from typing import IO, cast
 from urllib.parse import urlsplit
 
 from django.http import FileResponse, Http404, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.urls import reverse
 
 from accounts.access import member_form, member_page
 from accounts.models import User
@@ -12,7 +12,7 @@ from relations import csv_files, importing
 from relations.csv_files import CsvError, CsvKind
 from relations.forms import ImportForm
 from relations.models import CsvImport
-from web.pages import INVALID, PageRequest, show, wants_part
+from web.pages import INVALID, PageRequest, redirect_to, show, wants_part
 from web.rest import MAX_POSITION
 from web.uploads import ROOM_BYTES, takes_files
 
@@ -34,7 +34,7 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
     """Import a file, and see the last imports."""
     form = ImportForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _start_import(request, reader, form):
-        return redirect("settings-import-export")
+        return redirect_to(request, reverse("settings-import-export"))
     imports = list(CsvImport.objects.filter(user=reader).defer("lines").order_by("-id")[:LISTED])
     context = {
         "form": form,

@@ -94,12 +94,14 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
 
 
 def count_new(scope: Scope, candidates: Sequence[HomeCandidate]) -> int:
-    """How many entries are shown, not folded and not own reposts. The candidates must have no gap."""
-    reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
-    if not reposts:
-        return sum(one.is_shown for one in candidates)
+    """How many entries are shown, not folded and not the reader's own. The candidates must have no gap."""
+    shown = {one.item_id for one in candidates if one.is_shown}
+    if not shown:
+        return 0
+    new = shown - {row[0] for row in fetch(OWN, {"ids": id_array(shown), "reader": scope.reader_id})}
+    if not any(one.repost_of and one.item_id in new for one in candidates):
+        return len(new)
     entries = [(one.item_id, one.repost_of) for one in candidates]
     below = entries_around(scope, last_id=entries[-1][0], above=0, below=REACH)
     found = folds_among([*entries, *below])
-    own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": scope.reader_id})}
-    return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)
+    return sum(found.get(one) != FOLDED for one in new)

@@ -432,7 +432,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> H
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items home shows above `since_id`, without own reposts, and whether there may be more."""
+    """How many items of others home shows above `since_id`, and whether there may be more."""
     walk = HomeWalk.of(reader, Scope.home_of(reader), NEW_CAP)
     found: list[int] = []
     bound = INFINITY

@@ -91,7 +91,7 @@ HOME, LIST = (
 NEW = f"""
     WITH home AS ({HOME})
     SELECT i.id FROM home JOIN items_item i ON i.id = home.id
-    WHERE i.id > %(since)s AND (i.repost_of_id IS NULL OR i.sender_id <> %(reader)s) ORDER BY i.id DESC
+    WHERE i.id > %(since)s AND i.sender_id <> %(reader)s ORDER BY i.id DESC
 """
 REACH = 40
 
@@ -108,7 +108,7 @@ def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
 
 
 def new_ids(reader_id: int, *, since: int) -> list[int]:
-    """All new items above an id, newest first."""
+    """All new items of others above an id, newest first."""
     return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
 
 

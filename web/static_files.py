@@ -32,6 +32,7 @@ MEMBERS = (
     "live",
     "complete",
     "emoji",
+    "polls",
     "keys",
 )
 MODULES = {

@@ -1,13 +1,14 @@
 from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from accounts.access import member_act, member_form
 from accounts.models import User
 from community.archives import actions
 from community.archives.forms import SELF, ArchiveForm
 from community.archives.models import ArchiveImport
-from web.pages import INVALID, PageRequest, show, wants_part
+from web.pages import INVALID, PageRequest, redirect_to, show, wants_part
 from web.rest import MAX_POSITION
 from web.uploads import ROOM_BYTES, takes_files
 
@@ -23,7 +24,7 @@ def archive(request: PageRequest, reader: User) -> HttpResponse:
     """Upload an archive, and see the last imports."""
     form = ArchiveForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _begin_import(reader, form):
-        return redirect("settings-archive")
+        return redirect_to(request, reverse("settings-archive"))
     imports = list(ArchiveImport.objects.filter(user=reader).order_by("-id")[:LISTED])
     context = {
         "form": form,

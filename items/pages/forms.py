@@ -28,7 +28,6 @@ from items.pages.cards import Quoted
 from items.signals import writing_began
 from items.text import (
     ARTICLE_LENGTH,
-    FEWEST_OPTIONS,
     MOST_OPTIONS,
     OPTION_LENGTH,
     POLL_FIELD,
@@ -98,9 +97,7 @@ def sensitive_field() -> forms.BooleanField:
 
 def poll_option(place: int) -> forms.CharField:
     """One answer of a poll."""
-    label = format_lazy(
-        _("Option {number}") if place <= FEWEST_OPTIONS else _("Option {number} (optional)"), number=place
-    )
+    label = format_lazy(_("Option {number}"), number=place)
     attrs = {"autocomplete": "off", "dir": "auto", "placeholder": label, "aria-label": label}
     return forms.CharField(label=label, max_length=OPTION_LENGTH, required=False, widget=forms.TextInput(attrs=attrs))
 
@@ -169,7 +166,7 @@ class ItemForm(forms.Form):
     poll_lasts = forms.TypedChoiceField(
         label=_("Poll length"), choices=POLL_LASTS, coerce=int, initial=86_400, required=False
     )
-    poll_multiple = forms.BooleanField(label=_("People can pick more than one"), required=False)
+    poll_multiple = forms.BooleanField(label=_("Several answers"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
     language = forms.RegexField(rf"^{CODE.pattern}\Z", required=False, max_length=CODE_LENGTH, widget=forms.HiddenInput)

@@ -70,13 +70,15 @@ def ago(moment: datetime) -> str:
 
 
 def time_left(moment: datetime) -> str:
-    """What is left until a time: minutes, hours or days."""
-    seconds = int((moment - timezone.now()).total_seconds())
-    if seconds < 3600:
-        return _("%(count)d min left") % {"count": max(1, seconds // 60)}
-    if seconds < 86_400:
-        return _("%(count)d h left") % {"count": seconds // 3600}
-    return ngettext("%(count)d day left", "%(count)d days left", seconds // 86_400) % {"count": seconds // 86_400}
+    """What is left until a time, rounded to minutes, hours or days."""
+    minutes = max(1, round((moment - timezone.now()).total_seconds() / 60))
+    hours = round(minutes / 60)
+    days = round(hours / 24)
+    if minutes < 60:
+        return _("%(count)d min left") % {"count": minutes}
+    if hours < 24:
+        return _("%(count)d h left") % {"count": hours}
+    return ngettext("%(count)d day left", "%(count)d days left", days) % {"count": days}
 
 
 def card_version(moment: datetime) -> int:

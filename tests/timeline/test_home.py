@@ -628,10 +628,12 @@ def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds:
     assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
 
 
-def test_own_reposts_are_no_new_posts(reader: User, follow: Any, say: Say) -> None:
+def test_own_posts_and_reposts_are_not_new(reader: User, follow: Any, say: Say) -> None:
     sender, stranger = seen(), seen()
     follow(reader, sender)
     far, near, top = say(stranger), say(sender), say(sender)
+    say(reader)
+    assert new_count(reader, since_id=top.pk) == (0, False)
     for item in (far, near):
         items.repost(sender=reader, item=item)
     assert new_count(reader, since_id=top.pk) == (0, False)

@@ -219,18 +219,6 @@
     if (remove) remove.checked = false;
   }
 
-  // --- Sending: how far the pictures are
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!window.htmx || form.id !== "profile" || !Array.from(form.elements).some((field) => field.files?.length)) return;
-    event.preventDefault();
-    form.querySelector("progress").hidden = false;
-    htmx.ajax("POST", form.action, { source: form, target: form, swap: "outerHTML" });
-  });
-  document.body.addEventListener("htmx:xhr:progress", ({ target, detail }) => {
-    if (target.id === "profile" && detail.lengthComputable) target.querySelector("progress").value = detail.loaded / detail.total;
-  });
-
   for (const field of document.querySelectorAll("input[data-crop]")) {
     field.addEventListener("change", () => begin(field));
   }

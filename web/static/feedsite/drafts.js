@@ -46,15 +46,7 @@ function dropDraft(place) {
   }
 }
 
-// The next page shows the composer open from its first paint.
-function tellServer(place, draft) {
-  if (place !== "post") return;
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `draft=1; path=/; max-age=${draft ? FORGOTTEN / 1000 : 0}; samesite=lax${secure}`;
-}
-
 function writeDraft(place, draft) {
-  tellServer(place, draft);
   unkept.delete(place);
   try {
     if (draft) localStorage.setItem(draftKey(place), JSON.stringify(draft)); // other tabs hear of a change, not of an end

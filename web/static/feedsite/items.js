@@ -191,7 +191,7 @@ async function addReply(id, answered) {
   number();
 }
 
-// One's own reply: in a thread it stands under what it answers, and the focus was in the composer that is gone.
+// One's own reply: in a thread it stands under what it answers, and the focus was in the composer that is gone, or in its row, which is hidden again.
 document.body.addEventListener("replied", ({ detail }) => {
   const item = document.getElementById(`item-${detail.id}`);
   const answered = item?.parentElement.closest("#feed[data-replies] > article:not(.under)");
@@ -200,5 +200,7 @@ document.body.addEventListener("replied", ({ detail }) => {
     answered.after(item);
     number();
   }
-  if (item && ["BODY", "MAIN"].includes(document.activeElement.tagName)) item.focus({ preventScroll: true });
+  const { activeElement } = document;
+  const isGone = ["BODY", "MAIN"].includes(activeElement.tagName) || !activeElement.getClientRects().length;
+  if (item && isGone) item.focus({ preventScroll: true });
 });

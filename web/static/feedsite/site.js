@@ -76,7 +76,7 @@ document.addEventListener(
   "toggle",
   ({ target }) => {
     if (!target.matches("details.menu[open]") || target.closest("dialog")) return;
-    const items = target.querySelector(":scope > .menu-items");
+    const items = target.querySelector(":scope > :is(.menu-items, .emoji-picker)");
     if (!items) return;
     target.classList.remove("upward");
     const covered = getComputedStyle(document.documentElement);

@@ -2,7 +2,7 @@
 // was kept, its words, choices and pictures (composer.js).
 "use strict";
 
-const BESIDE = ["page", "open", "at", "media", "parts"]; // in a draft beside its fields
+const BESIDE = ["page", "open", "at", "media", "parts", "box"]; // in a draft beside its fields
 const HIDDEN = ["key", "language"]; // hidden fields in a draft: a form leaves them as they are when it is reset
 const awaited = new WeakMap(); // a composer: what its draft has for fields that are about to come
 
@@ -41,6 +41,7 @@ function fillComposer(form, draft) {
   const poll = form.querySelector("details.polled[hx-get]");
   const isComing = poll && !form.elements.option_1 && rest.some(([name]) => name.startsWith("option_"));
   awaited.delete(form);
+  form.classList.toggle("awaiting", isComing);
   if (isComing) {
     awaited.set(form, Object.fromEntries(rest));
     htmx.process(poll); // it asks for its fields as soon as it is open
@@ -63,19 +64,24 @@ function nameSending(form) {
   send.textContent = form.elements.publish_at.value ? send.dataset.later : send.dataset.now;
 }
 
-// The one at home is one row until it is used.
-function openAtHome(form, ...more) {
-  form.closest("form.at-home")?.classList.add("open", ...more);
+// It is one row until it is used, or has the height of its draft (_composer.html).
+function openRow(form) {
+  form.closest("form.one-row")?.classList.add("open");
+}
+function letGrow(form) {
+  form?.style.removeProperty("height");
+  form?.classList.remove("awaiting");
 }
 
 // Show the draft that was written elsewhere; empty the form if that was published or discarded.
 function renewComposer(form) {
   const draft = readDraft(form.dataset.draft);
+  letGrow(form);
   form.reset();
   for (const name of HIDDEN) if (name in form.dataset) form.elements[name].value = form.dataset[name];
   awaited.delete(form);
   if (draft) {
-    openAtHome(form);
+    openRow(form);
     fillComposer(form, draft);
     return;
   }
@@ -100,7 +106,7 @@ function renewComposer(form) {
   }
 
   function keep(form) {
-    const draft = { ...awaited.get(form), page: location.pathname, open: true, at: Date.now(), media: picturesOf(form) };
+    const draft = { ...awaited.get(form), page: location.pathname, open: true, at: Date.now(), media: picturesOf(form), box: [innerWidth, form.getBoundingClientRect().height] };
     for (const name of fieldsOf(form)) {
       const field = form.elements[name];
       draft[name] = field.type === "checkbox" ? field.checked : field.value;
@@ -123,10 +129,10 @@ function renewComposer(form) {
     form.dataset.pictures = JSON.stringify(picturesOf(form));
     const draft = readDraft(form.dataset.draft);
     if (draft) {
-      openAtHome(form);
+      openRow(form);
       fillComposer(form, draft);
       if (form.closest(".slot")) keep(form); // it is open again, and here
-    }
+    } else letGrow(form);
     const area = form.elements.text;
     if (document.activeElement === area) area.setSelectionRange(area.value.length, area.value.length);
   }
@@ -140,11 +146,14 @@ function renewComposer(form) {
     if (persisted) composers().forEach(renewComposer);
   });
 
-  document.addEventListener("focusin", ({ target }) => openAtHome(target, "used"));
+  document.addEventListener("focusin", ({ target }) => {
+    openRow(target);
+    letGrow(target.closest("form.one-row"));
+  });
 
   // What a press of a tool opens is what one writes next.
   document.addEventListener("toggle", ({ target }) => {
-    if (!target.matches("form.composer .extra") || !target.open) return;
+    if (!target.matches("form.composer :is(.extra, .emoji)") || !target.open) return;
     if (target.contains(document.activeElement)) target.querySelector("input, textarea")?.focus();
   }, { capture: true });
 
@@ -152,6 +161,10 @@ function renewComposer(form) {
   document.body.addEventListener("htmx:afterSettle", ({ target }) => {
     const form = target.closest("form[data-draft]");
     if (awaited.has(form)) fillComposer(form, awaited.get(form));
+  });
+
+  document.body.addEventListener("htmx:afterRequest", ({ target, detail }) => {
+    if (target.matches(".polled") && !detail.successful) target.closest("form").classList.remove("awaiting");
   });
 
   // --- Sending
