@@ -343,4 +343,4 @@ def test_cards_offer_to_follow_whom_the_reader_does_not_follow(client: Client, r
         follow(follower=reader, followee=User.objects.get(pk=one.pk))
     page = client.get("/discover").content.decode()
     buttons = re.findall(r'aria-label="([^"]*follow @\w+)"', page, re.IGNORECASE)
-    assert sorted(buttons) == ["Ask to follow @locked", "Follow @new"]
+    assert sorted(buttons) == ["Follow @locked, who approves new followers", "Follow @new"]

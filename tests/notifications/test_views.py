@@ -204,9 +204,9 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other:
     [
         (1, False, "A liked your post"),
         (2, False, "A and B liked your post"),
-        (3, False, "A, B and 1 other liked your post"),
-        (14, False, "A, B and 12 others liked your post"),
-        (100, True, "A, B and more than 98 others liked your post"),
+        (3, False, "A and 2 others liked your post"),
+        (14, False, "A and 13 others liked your post"),
+        (100, True, "A and more than 99 others liked your post"),
     ],
 )
 def test_how_many_are_named(reader: User, other: User, count: int, capped: bool, words: str) -> None:
