@@ -1,7 +1,6 @@
 import logging
 import os
 from collections import Counter
-from datetime import timedelta
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -17,7 +16,6 @@ from discover.feed import refresh
 from discover.impressions import Impression, record
 from discover.recall import RecalledItem
 from operation.doctor import disks
-from relations.tags import follow_tag
 from runtime import metrics
 from seen import played, store
 from seen.filter_store import FilterKey, month_of
@@ -27,7 +25,8 @@ from seen.played import Play
 from seen.redis_store import RedisStore
 from seen.usage import usage
 from tests.support import servers
-from tests.support.recommending import NOW, NewestFirst, Publish, post
+from tests.support.factories import UserFactory, say
+from tests.support.recommending import NewestFirst, Publish
 
 pytestmark = pytest.mark.django_db
 
@@ -281,11 +280,10 @@ def test_a_hashtag_brings_one_of_three_in_a_row_while_there_are_others(given: li
             assert "fresh" not in found[place:], "the rest came by hashtags"
 
 
-def test_a_followed_hashtag_does_not_fill_the_first_page(reader: User) -> None:
-    follow_tag(user=reader, tag="boats")
-    for number in range(12):
-        post("#boats", age=timedelta(minutes=number))
-        post("words", age=timedelta(hours=12 + number))
-    page = refresh(reader, limit=12, now=NOW)
+def test_a_hashtag_does_not_fill_the_first_page(reader: User) -> None:
+    say(reader, "#boats")
+    for text in ["words"] * 12 + ["#boats"] * 12:
+        say(UserFactory.create(), text)
+    page = refresh(reader, limit=12)
     by_tag = [item.reason == "Because of #boats" for item in page.items]
     assert (by_tag[0], by_tag[:3].count(True), by_tag.count(True)) == (True, 1, 4)

@@ -242,7 +242,7 @@ def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob、Bob 和另外 28 人赞了你的帖子")],
+    [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob 和另外 29 人赞了你的帖子")],
 )
 def test_chinese_has_spaces_beside_names_only(reader: User, other: User, count: int, words: str) -> None:
     items.like(user=other, item=say(reader))
