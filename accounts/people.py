@@ -1,10 +1,12 @@
 """Names and avatars as HTML."""
 
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from accounts.avatars import avatar_sources, drawn_url, letter_of_name, tint
@@ -95,10 +97,20 @@ def badge_of(person: Person) -> SafeString:
 
 
 def big_v_badge() -> SafeString:
-    """The badge of big-Vs."""
+    """The badge of big-Vs, with a tooltip."""
+    return _badge(get_language())
+
+
+@cache
+def _badge(_language: str | None) -> SafeString:
+    form = (
+        '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><title>{}</title>'
+        '<use href="{}#badge"/></svg>'
+    )
     return format_html(
-        '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"/></svg>',
+        form,
         _("Big account"),
+        _("Many people follow this account. It isn't a sign of verification."),
         static("feedsite/icons.svg"),
     )
 

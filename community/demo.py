@@ -15,6 +15,8 @@ from django.conf import settings
 from django.contrib.auth.hashers import get_hasher, make_password
 from django.db import connection, transaction
 
+from accounts.about.actions import change_settings
+from accounts.about.site import current
 from accounts.models import Level, User
 from community import demo_notifications, demo_order, demo_pictures, demo_sessions
 from discover import filling
@@ -305,6 +307,8 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
     demo_sessions.write_sessions(follows, now=now)
     demo_order.add_lists_and_pins(users, items, follows, likes)
     filling.recommend()
+    if not current().summary:
+        change_settings(short_description="A made-up town by the sea, to try this site.")
     return Demo(logins, len(users), len(follows), len(items), len(likes))
 
 

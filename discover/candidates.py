@@ -4,7 +4,7 @@ See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 DEEPER = 4
 """With too few candidates left, recall this many times as many."""
+APART = 3
+"""Of this many cards in a row, one comes by the same hashtag, while there are others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,22 @@ def spread_senders(candidates: Sequence[RecalledItem], size: int) -> list[Recall
         while open_page < len(pages) and len(pages[open_page]) >= size:
             open_page += 1
     return [candidate for page in pages for candidate in page]
+
+
+def spread_tags(candidates: Sequence[RecalledItem]) -> list[RecalledItem]:
+    """The candidates, with those that came by the same hashtag `APART`. What is left of them stands at the end."""
+    spread: list[RecalledItem] = []
+    free_from: Counter[str] = Counter()
+    held: defaultdict[str, deque[RecalledItem]] = defaultdict(deque)
+    for candidate in candidates:
+        reason = candidate.reason
+        if reason.startswith("tag:"):
+            held[reason].append(candidate)
+        else:
+            spread.append(candidate)
+        for tag, waiting in held.items():
+            if waiting and len(spread) >= free_from[tag]:
+                free_from[tag] = len(spread) + APART
+                spread.append(waiting.popleft())
+    left = {one.item_id for waiting in held.values() for one in waiting}
+    return spread + [one for one in candidates if one.item_id in left]

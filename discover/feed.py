@@ -22,7 +22,7 @@ from accounts.about.site import current
 from accounts.models import User
 from discover import reasons
 from discover.cache import CachedRecommendation, CandidateList
-from discover.candidates import recall_unseen, spread_senders
+from discover.candidates import recall_unseen, spread_senders, spread_tags
 from discover.models import IssuedPage
 from items.bodies import ItemBody
 from items.hydrate import ItemRow, body, columns, decorate
@@ -199,7 +199,7 @@ def _page_from_recall(reader: User, limit: int, request_id: str | None, now: dat
         is_known = False
     found = recall_unseen(reader, wanted=limit, now=now)
     recalled = RecalledBuffer(
-        [CachedRecommendation(one.item_id, one.reason) for one in spread_senders(found.candidates, limit)]
+        [CachedRecommendation(one.item_id, one.reason) for one in spread_tags(spread_senders(found.candidates, limit))]
     )
     filled = _fill(reader, recalled, limit)
     try:

@@ -27,6 +27,7 @@ from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
+from discover.reasons import words
 from items.models import Item
 from items.pages.cards import Card, Cards
 from relations.people import followable_among
@@ -161,6 +162,7 @@ def _fetch_fresh(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
     return {
         "page": page,
+        "is_popular": bool(page.items) and number == 1 and page.items[0].reason == words("popular"),
         "cards": _cards(request, reader, page),
         "walk": walk,
         "number": number,
@@ -171,6 +173,9 @@ def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, numb
 
 def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
     senders = followable_among(reader, {int(item.shown.sender.id) for item in page.items})
+    for item in page.items:
+        if item.reason == words("popular"):
+            item.reason = None  # the heading says so, once
     cards = Cards(request.user, page.items)
     return [
         cards.one(item, followable=senders.get(int(item.shown.sender.id))) for item in page.items if not item.is_hidden

@@ -266,7 +266,7 @@ def _scheduled(user: User) -> Iterator[ScheduledRow]:
 def files(user: User) -> list[ExportFile]:
     """The items' part of a user's data export."""
     return [
-        ExportFile("items.jsonl", _("All your posts, also those in review or rejected."), _rows(user)),
+        ExportFile("items.jsonl", _("All your posts, also those in review or removed by moderators."), _rows(user)),
         ExportFile("edits.jsonl", _("Earlier versions of posts you edited."), own_versions(user)),
         ExportFile("likes.jsonl", _("The posts you liked that you can still see."), _likes(user)),
         ExportFile("votes.jsonl", _("Your votes in polls you can still see."), _votes(user)),

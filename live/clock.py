@@ -16,8 +16,8 @@ WORDS: dict[str, Promise] = {
     "until-minutes": gettext_lazy("in {m} min"),
     "until-seconds": gettext_lazy("in {m}:{s}"),
     "soon": gettext_lazy("about to start"),
-    "since-hours": gettext_lazy("for {h} h {m} min"),
-    "since-minutes": gettext_lazy("for {m} min"),
+    "since-hours": gettext_lazy("{h} h {m} min"),
+    "since-minutes": gettext_lazy("{m} min"),
     "begun": gettext_lazy("just started"),
 }
 """Words for remaining and elapsed time. sessions.js uses them too."""

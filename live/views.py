@@ -162,7 +162,7 @@ WORDS = {
 def wrong_state_message(error: WrongStateError) -> str:
     """Why a step is no longer possible."""
     if isinstance(error, actions.RejectedError):
-        return _("Moderators rejected this session, so others can't see it. Edit it to have it reviewed again.")
+        return _("Moderators removed this session, so others can't see it. Edit it to have it reviewed again.")
     return _("You can't do this anymore. %(state)s") % {"state": WORDS[error.state]}
 
 

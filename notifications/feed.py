@@ -1,8 +1,8 @@
 """Reading notifications: the list, and the number of unread entries.
 
 An **entry** is a row of Notification, such as all likes of an item, one reply, or one UTC day's followers. It is shown
-if its kind is not hidden, its item or session visible, its thread not muted, and one of its acts **shown**: not undone,
-its actor active, unblocked and unmuted.
+if its kind is not hidden, its item or session visible and no message, its thread not muted, and one of its acts
+**shown**: not undone, its actor active, unblocked and unmuted.
 
 `last_id` is a **position**, which only new acts raise. So paging repeats no entry, and misses none except those that
 moved to the top. An entry is **unread** while one of its shown acts is newer than the reader's mark, an act's id.
@@ -20,11 +20,11 @@ import msgspec
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
-from items.conversations.rules import REQUEST, UNREAD, any_waiting, count_requests, count_unread, is_read_message
+from items.conversations.rules import REQUEST, UNREAD, any_waiting, count_requests, count_unread
 from items.hydrate import ITEMS, hydrate
 from items.models import Context
 from items.threads.muting import in_muted_thread
-from items.visibility import visible
+from items.visibility import for_mentioned, visible
 from notifications.desk import desk
 from notifications.models import GROUPS, WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
@@ -122,9 +122,12 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
     """
 
 
-def _is_read_elsewhere(reader: str) -> str:
-    """Whether an entry `n` is of a message that the reader has read in its conversation."""
-    return f"(n.kind IN ('mention', 'reply') AND {is_read_message(reader, 'n.item_id')})"
+# Messages has them, and counts them. Apps list them here, too (notifications.ungrouped).
+OF_MESSAGES = f"""
+    (n.kind IN ('mention', 'reply')
+        AND EXISTS (SELECT FROM items_item m WHERE m.id = n.item_id AND {for_mentioned("m")} OFFSET 0))
+"""
+"""Whether an entry `n` is of a message."""
 
 
 def _scanned_query(kinds: str) -> str:
@@ -139,7 +142,7 @@ def _entries_statement(scanned: str) -> str:
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
             shown.newest, shown.count, shown.actors,
-            shown.newest > {read_mark()} AND NOT {_is_read_elsewhere(READER)},
+            shown.newest > {read_mark()},
             CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
@@ -155,7 +158,7 @@ def _entries_statement(scanned: str) -> str:
                 ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
             ) act
         ) shown (newest, count, actors)
-        WHERE {item_shown()} AND shown.count > 0
+        WHERE NOT {OF_MESSAGES} AND {item_shown()} AND shown.count > 0
     """
     return page_statement(scanned, shown, "position")
 
@@ -182,7 +185,7 @@ def _unread(reader: str) -> str:
             SELECT FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id
             WHERE a.id > {read_mark(reader)} AND {act_shown(reader)} LIMIT 1
         ) act
-        WHERE NOT {_is_read_elsewhere(reader)} AND {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
+        WHERE NOT {OF_MESSAGES} AND {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
     ) entry
     """
 
@@ -297,8 +300,8 @@ class Entry(msgspec.Struct):
 
     @property
     def others(self) -> int:
-        """Number of actors besides the first two."""
-        return self.count - 2
+        """Number of actors besides the first."""
+        return self.count - 1
 
 
 class NotificationPage(msgspec.Struct):

@@ -104,22 +104,17 @@ def _pictures_removed_text(entry: Entry) -> str:
 
 def _people_links(entry: Entry) -> SafeString:
     first, second, *_rest = [*map(_link, entry.actors), SafeString()]
-    if entry.capped and entry.count <= 2:
+    if entry.capped and entry.count == 1:
         return format_html(gettext("{first} and others"), first=first)
     if entry.count == 1:
         return format_html(pgettext("one person", "{first}"), first=first)
-    names = {"first": first, "second": second, "count": entry.others}
-    if entry.count == 2:
-        return format_html(gettext("{first} and {second}"), **names)
     if entry.capped:
-        words = ngettext(
-            "{first}, {second} and more than {count} other",
-            "{first}, {second} and more than {count} others",
-            entry.others,
-        )
-        return format_html(words, **names)
-    words = ngettext("{first}, {second} and {count} other", "{first}, {second} and {count} others", entry.others)
-    return format_html(words, **names)
+        words = ngettext("{first} and more than {count} other", "{first} and more than {count} others", entry.others)
+        return format_html(words, first=first, count=entry.others)
+    if entry.count == 2:
+        return format_html(gettext("{first} and {second}"), first=first, second=second)
+    words = ngettext("{first} and {count} other", "{first} and {count} others", entry.others)
+    return format_html(words, first=first, count=entry.others)
 
 
 def _link(card: UserCard) -> SafeString:

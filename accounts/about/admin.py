@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import format_lazy, normalize_newlines
 from django.utils.translation import gettext_lazy as _
 
-from accounts.about import actions, legal
+from accounts.about import actions, colours, legal
 from accounts.about.logo import icon_url, set_logo
 from accounts.about.models import ANNOUNCEMENT_LENGTH, Rule, SiteSettings
 from accounts.about.site import Site, current
@@ -48,12 +48,18 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     remove_logo = forms.BooleanField(label=_("Remove logo"), required=False)
 
     class Meta:
-        widgets = {"announcement": forms.Textarea(attrs={"rows": 3}), "terms": LONG, "privacy": LONG}
+        widgets = {
+            "accent": forms.TextInput(attrs={"type": "color"}),
+            "announcement": forms.Textarea(attrs={"rows": 3}),
+            "terms": LONG,
+            "privacy": LONG,
+        }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         instance: SiteSettings = options["instance"]
         shown = {name: instance.announcements.get(code, "") for name, code in ANNOUNCEMENTS.items()}
         shown |= {"terms": instance.terms or legal.draft_of_terms()}
+        shown |= {"accent": instance.accent or colours.OWN}
         shown |= {"privacy": instance.privacy or legal.draft_of_privacy()}
         super().__init__(*args, **options | {"initial": shown | options.get("initial", {})})
 
@@ -62,6 +68,11 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         cleaned: dict[str, Any] = super().clean() or {}
         said = {code: cleaned.get(name, "").strip() for name, code in ANNOUNCEMENTS.items()}
         return cleaned | {"announcements": {code: text for code, text in said.items() if text}}
+
+    def clean_accent(self) -> str:
+        """The color, or "" for the default, which a field of colors cannot leave empty."""
+        accent: str = self.cleaned_data["accent"]
+        return "" if accent.lower() == colours.OWN else accent
 
     def clean_terms(self) -> str:
         """The admin's text, or "" for the draft, so that it follows the software."""

@@ -10,6 +10,8 @@ from functools import lru_cache
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+OWN = "#3457d5"
+"""--accent of site.css: the default."""
 READABLE = 4.5
 """Contrast that WCAG requires for text (level AA)."""
 DARK_CONTRAST = 6.5
@@ -53,10 +55,18 @@ def check_accent(accent: str) -> None:
     """Raise ValidationError unless the colour is valid and readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
-    ratio = _lowest_contrast(accent, (*LIGHT_GROUNDS, light_highlight(accent)))
+    ratio = _light_contrast(accent)
     if ratio < READABLE:
-        words = _("Too light to read: the contrast is %(ratio).1f and must be at least 4.5. Choose a darker color.")
-        raise ValidationError(words % {"ratio": int(ratio * 10) / 10}, code="contrast")
+        words = _(
+            "Too light to read: its contrast is %(ratio).1f, and 4.5 is needed. The nearest that works is %(near)s."
+        )
+        shades = (mix(accent, BLACK, step / 100) for step in range(101))
+        near = next(shade for shade in shades if _light_contrast(shade) >= READABLE)
+        raise ValidationError(words % {"ratio": int(ratio * 10) / 10, "near": near}, code="contrast")
+
+
+def _light_contrast(accent: str) -> float:
+    return _lowest_contrast(accent, (*LIGHT_GROUNDS, light_highlight(accent)))
 
 
 def light_highlight(accent: str) -> str:

@@ -92,7 +92,7 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         validators=[colours.check_accent],
-        help_text=_("For buttons and links, for example #2457c5. Leave empty for the default color."),
+        help_text=_("For buttons and links. The default is #3457d5."),
     )
     language = models.CharField(
         _("default language"),

@@ -70,6 +70,11 @@ class Site(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
 
     @property
+    def summary(self) -> str:
+        """The short description, else the first paragraph of the description. "" if nobody has written one."""
+        return self.short_description or " ".join(self.description.strip().split("\n\n")[0].split())
+
+    @property
     def sign_up(self) -> SignUp:
         """FEEDSITE_SIGN_UP, else the admin's choice."""
         return SignUp(settings.SIGN_UP or self.chosen_sign_up)

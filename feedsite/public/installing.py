@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 
+from accounts.about.colours import OWN
 from accounts.about.logo import icon_url
 from accounts.about.site import Site
 from accounts.about.words import favicon_of, theme_of
@@ -29,12 +30,12 @@ def manifest_of(site: Site) -> dict[str, Any]:
         "id": "/",
         "name": site.name,
         "short_name": site.name,
-        "description": site.short_description,
+        "description": site.summary,
         "start_url": "/",
         "scope": "/",
         "display": "standalone",
         "background_color": "#ffffff",
-        "theme_color": site.accent or "#3457d5",
+        "theme_color": site.accent or OWN,
         "icons": [
             _icon(site, "icon-192", "192x192", "any"),
             _icon(site, "icon-512", "512x512", "any"),

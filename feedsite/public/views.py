@@ -16,7 +16,8 @@ from items.bodies import ItemBody
 from items.newest import newest_page
 from items.pages.cards import Cards
 from items.pages.open_pages import OpenPage, open_page
-from items.pages.previews import Preview
+from items.pages.previews import DESCRIPTION_LETTERS, Preview
+from items.pages.reading import excerpt
 from items.search.query import QUERY_LENGTH
 from items.tags.popular import popular_tags
 from relations.visibility import visible_user
@@ -60,7 +61,7 @@ def stranger_front(request: PageRequest) -> OpenPage:
     context |= {"popular": cards.of(popular), "tags": popular_tags(request.user), "pictured": pictured}
     if last_id is None:
         site = current()
-        words = site.short_description or _("Posts from people you follow, newest first.")
+        words = excerpt(site.summary or _("Posts from people you follow, newest first."), DESCRIPTION_LETTERS)
         context["preview"] = Preview("website", site.name, words, "/")
     return OpenPage(show(request, "public/front.html", context), [*popular, *pictured, *page.items])
 

@@ -1,6 +1,6 @@
-"""Rules of conversations, as SQL: which messages a list shows, what is read, and what waits for a reader."""
+"""Rules of conversations, as SQL: which messages a list shows, and what waits for a reader."""
 
-from items.visibility import for_mentioned, private_mention_visible
+from items.visibility import private_mention_visible
 from relations.rules import READER, mutes
 
 NEWEST = 20
@@ -18,14 +18,6 @@ REQUEST = "p.is_request AND p.last IS NOT NULL"
 def is_unmuted(reader: str = READER) -> str:
     """Whether the reader does not mute the sender of a message `i`."""
     return f"NOT {mutes(reader, 'i.sender_id')}"
-
-
-def is_read_message(reader: str, item: str) -> str:
-    """Whether an item is a private mention in a conversation that the reader has read up to it."""
-    return f"""
-    EXISTS (SELECT FROM items_item m JOIN items_participant p ON p.conversation_id = coalesce(m.conversation_id, m.id)
-        WHERE m.id = {item} AND {for_mentioned("m")} AND p.user_id = {reader} AND p.read >= m.id OFFSET 0)
-    """
 
 
 def any_waiting(reader: str, which: str) -> str:

@@ -63,6 +63,14 @@ def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value:
 
 
 @pytest.mark.slow
+def test_the_default_colour_follows_the_software(page: Client) -> None:
+    assert 'type="color" name="accent" value="#3457d5"' in page.get(ADDRESS).content.decode()
+    page.post(ADDRESS, SITE_FORM)
+    page.post(ADDRESS, SITE_FORM | {"accent": "#3457D5"})
+    assert site.read().accent == ""
+
+
+@pytest.mark.slow
 def test_the_contact_is_an_active_user(page: Client) -> None:
     UserFactory.create(username="gone", is_active=False)
     for name in ("gone", "never"):

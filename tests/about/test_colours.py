@@ -11,23 +11,27 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-OWN = "#3457d5"
-
 
 def test_contrasts_are_those_of_wcag() -> None:
     assert colours.contrast("#000000", "#ffffff") == pytest.approx(21)
     assert colours.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
 
 
-@pytest.mark.parametrize("accent", [OWN, "#b3261e", "#16704a", "#000000", "#6a1b9a"])
+@pytest.mark.parametrize("accent", [colours.OWN, "#b3261e", "#16704a", "#000000", "#6a1b9a"])
 def test_colours_that_can_be_read(accent: str) -> None:
     colours.check_accent(accent)
 
 
 @pytest.mark.parametrize("accent", ["#ffffff", "#ffcc00", "#8ea6ff", "#777777"])
 def test_colours_that_cannot_be_read_are_refused_with_the_reason(accent: str) -> None:
-    with pytest.raises(ValidationError, match=r"the contrast is \d\.\d and must be at least 4\.5"):
+    with pytest.raises(ValidationError, match=r"its contrast is \d\.\d, and 4\.5 is needed") as refused:
         colours.check_accent(accent)
+    near = re.findall("#[0-9a-f]{6}", refused.value.messages[0])[-1]
+    colours.check_accent(near)
+    lighter = colours.mix(near, accent, 0.05)
+    assert colours.contrast(lighter, colours.WHITE) < colours.contrast(near, colours.WHITE)
+    with pytest.raises(ValidationError):
+        colours.check_accent(lighter)
 
 
 @pytest.mark.parametrize("accent", ["", "red", "#12345", "#12345g", "#123456\n", "#123456;}body{display:none"])

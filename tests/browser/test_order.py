@@ -1,8 +1,11 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from live import actions as live
+from relations.actions import follow
 from relations.models import List, ListMember
 from tests.support.browsers import Visit, is_live
 from tests.support.factories import UserFactory, say
@@ -69,3 +72,26 @@ def test_whom_one_follows_in_the_column_leaves_it_with_the_next_page(visit: Visi
     with page.expect_response(f"{visitor.site}/beside") as answer:
         page.goto(f"{visitor.site}/likes")
     assert "newcomer" not in answer.value.text()
+
+
+@pytest.mark.parametrize("height", [600, 768, 900, 1080])
+def test_nothing_in_the_column_is_cut(visit: Visit, reader: Any, author: Any, height: int) -> None:
+    for _ in range(6):
+        follow(follower=author, followee=UserFactory.create())
+    follow(follower=reader, followee=author)
+    for number in range(3):
+        host = UserFactory.create()
+        begun = live.create(host=host, title=f"session {number}", starts_at=timezone.now(), now=timezone.now())
+        live.start(session=begun, now=timezone.now())
+    visitor = visit(viewport={"width": 1366, "height": height})
+    visitor.enter(reader)
+    visitor.goto("/bookmarks")
+    column = visitor.page.locator("#beside")
+    expect(column.get_by_role("heading", name="Live now")).to_be_visible()
+    visitor.holds(
+        "(({ scrollHeight, clientHeight }) => scrollHeight <= clientHeight)(document.getElementById('beside'))"
+    )
+    assert column.locator("li:visible").count() >= 2
+    visitor.page.set_viewport_size({"width": 1366, "height": 1600})
+    expect(column.locator("#beside-live ~ ul li:visible")).to_have_count(3)
+    expect(column.locator("#beside-people ~ ul li:visible")).to_have_count(3)

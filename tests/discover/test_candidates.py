@@ -11,7 +11,8 @@ from django.utils import timezone
 from hypothesis import given
 
 from accounts.models import User
-from discover.candidates import recall_unseen, spread_senders
+from discover.candidates import APART, recall_unseen, spread_senders, spread_tags
+from discover.feed import refresh
 from discover.impressions import Impression, record
 from discover.recall import RecalledItem
 from operation.doctor import disks
@@ -24,6 +25,7 @@ from seen.played import Play
 from seen.redis_store import RedisStore
 from seen.usage import usage
 from tests.support import servers
+from tests.support.factories import UserFactory, say
 from tests.support.recommending import NewestFirst, Publish
 
 pytestmark = pytest.mark.django_db
@@ -260,3 +262,28 @@ def test_the_first_page_is_the_best_that_there_is(senders: list[int], size: int)
         if len(best) < size and sum(one.sender_id == candidate.sender_id for one in best) < settings.SENDER_CAP:
             best.append(candidate)
     assert spread_senders(candidates, size)[: len(best)] == best
+
+
+REASONS = ("tag:boats", "tag:tea", "fresh")
+
+
+@given(st.lists(st.sampled_from(REASONS), max_size=60))
+def test_a_hashtag_brings_one_of_three_in_a_row_while_there_are_others(given: list[str]) -> None:
+    candidates = [RecalledItem(number, number, -number, reason) for number, reason in enumerate(given)]
+    spread = spread_tags(candidates)
+    assert sorted(spread, key=lambda one: one.item_id) == candidates
+    found = [one.reason for one in spread]
+    for reason in REASONS:
+        assert [one for one in spread if one.reason == reason] == [one for one in candidates if one.reason == reason]
+    for place, reason in enumerate(found):
+        if reason != "fresh" and reason in found[max(0, place - APART + 1) : place]:
+            assert "fresh" not in found[place:], "the rest came by hashtags"
+
+
+def test_a_hashtag_does_not_fill_the_first_page(reader: User) -> None:
+    say(reader, "#boats")
+    for text in ["words"] * 12 + ["#boats"] * 12:
+        say(UserFactory.create(), text)
+    page = refresh(reader, limit=12)
+    by_tag = [item.reason == "Because of #boats" for item in page.items]
+    assert (by_tag[0], by_tag[:3].count(True), by_tag.count(True)) == (True, 1, 4)

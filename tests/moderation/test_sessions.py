@@ -129,7 +129,7 @@ def test_a_rejected_session_does_not_start(
         live.start(session=session, now=timezone.now())
     client.force_login(sender)
     page = client.post(f"/live/{session.pk}/start", follow=True).content.decode()
-    assert "Moderators rejected this session" in page
+    assert "Moderators removed this session" in page
     response = client_of(sender).post(f"{API}/live/sessions/{session.pk}/start")
     assert (response.status_code, response.json()["detail"]) == (409, "Moderators rejected the session.")
 

@@ -204,9 +204,9 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other:
     [
         (1, False, "A liked your post"),
         (2, False, "A and B liked your post"),
-        (3, False, "A, B and 1 other liked your post"),
-        (14, False, "A, B and 12 others liked your post"),
-        (100, True, "A, B and more than 98 others liked your post"),
+        (3, False, "A and 2 others liked your post"),
+        (14, False, "A and 13 others liked your post"),
+        (100, True, "A and more than 99 others liked your post"),
     ],
 )
 def test_how_many_are_named(reader: User, other: User, count: int, capped: bool, words: str) -> None:
@@ -242,7 +242,7 @@ def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob、Bob 和另外 28 人赞了你的帖子")],
+    [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob 和另外 29 人赞了你的帖子")],
 )
 def test_chinese_has_spaces_beside_names_only(reader: User, other: User, count: int, words: str) -> None:
     items.like(user=other, item=say(reader))

@@ -83,6 +83,21 @@ def test_popular_posts_stand_first_one_of_a_sender(client: Client, sender: User)
     assert "Popular now" not in client.get("/").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Posts from people you follow, newest first."),
+        ({"description": "We read\nslowly.\n\nMore of us."}, "We read slowly."),
+        ({"description": "We read.", "short_description": "Books."}, "Books."),
+    ],
+)
+def test_strangers_read_the_sites_own_words(client: Client, fields: dict[str, str], said: str) -> None:
+    site.site_copy.set(site.Site(**fields))  # type: ignore[arg-type]
+    page = client.get("/").content.decode()
+    assert f"<p>{said} <a" in page
+    assert (meta(page)["description"], meta(page)["og:description"]) == (said, said)
+
+
 def test_an_empty_site_invites(client: Client) -> None:
     assert "write the first post" in client.get("/").content.decode()
 

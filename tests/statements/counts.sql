@@ -25,10 +25,10 @@ SELECT reader.id, (
     END
      LIMIT 1
         ) act
-        WHERE NOT (n.kind IN ('mention', 'reply') AND
-    EXISTS (SELECT FROM items_item m JOIN items_participant p ON p.conversation_id = coalesce(m.conversation_id, m.id)
-        WHERE m.id = n.item_id AND m.visibility = 'mentioned' AND p.user_id = reader.id AND p.read >= m.id OFFSET 0)
-    ) AND
+        WHERE NOT
+    (n.kind IN ('mention', 'reply')
+        AND EXISTS (SELECT FROM items_item m WHERE m.id = n.item_id AND m.visibility = 'mentioned' OFFSET 0))
+ AND
     (n.item_id IS NULL OR EXISTS (
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND ((
     (

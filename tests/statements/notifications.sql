@@ -7,10 +7,7 @@
     SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, n.detail, n.subject_id,
             shown.newest, shown.count, shown.actors,
-            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0) AND NOT (n.kind IN ('mention', 'reply') AND
-    EXISTS (SELECT FROM items_item m JOIN items_participant p ON p.conversation_id = coalesce(m.conversation_id, m.id)
-        WHERE m.id = n.item_id AND m.visibility = 'mentioned' AND p.user_id = $1 AND p.read >= m.id OFFSET 0)
-    ),
+            shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = $1), 0),
             CASE WHEN shown.count > 100 THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET 300 LIMIT 1) END
@@ -41,7 +38,10 @@
                 ORDER BY a.id DESC LIMIT 101
             ) act
         ) shown (newest, count, actors)
-        WHERE
+        WHERE NOT
+    (n.kind IN ('mention', 'reply')
+        AND EXISTS (SELECT FROM items_item m WHERE m.id = n.item_id AND m.visibility = 'mentioned' OFFSET 0))
+ AND
     (n.item_id IS NULL OR EXISTS (
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND ((
     (

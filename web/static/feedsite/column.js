@@ -17,5 +17,24 @@ addEventListener("load", () => {
   if (!place?.offsetParent) return; // the settings have no such column
   const headers = recall("besideIsOld") ? { "Cache-Control": "no-cache" } : {};
   remember("besideIsOld", null);
-  htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML", headers });
+  const loaded = htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML", headers });
+  if (place === wide) loaded.then(() => new ResizeObserver(() => fit(wide)).observe(wide));
 });
+
+// Rows that have no room give way from the end, then whole boxes: nothing is cut. The first box scrolls if it must.
+const FEWEST_ROWS = 2;
+
+function fit(column) {
+  const boxes = [...column.children].reverse();
+  const rows = boxes.flatMap((box) => [...box.querySelectorAll("li")].slice(FEWEST_ROWS).reverse());
+  const parts = [...rows, ...boxes.slice(0, -1)];
+  const isCut = () => column.scrollHeight > column.clientHeight;
+  for (const part of parts) part.hidden = false;
+  for (const part of parts) if (isCut()) part.hidden = true;
+  // The room that a box leaves may be enough for rows above it.
+  for (const row of rows.reverse()) {
+    const was = row.hidden;
+    row.hidden = false;
+    if (was && isCut()) row.hidden = true;
+  }
+}
