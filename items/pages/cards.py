@@ -220,7 +220,7 @@ class Card:
     is_quotable: bool
     """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
     is_continued: bool
-    """Whether it was published with a reply that goes on."""
+    """Whether it was published with a reply that goes on, and has replies."""
     liked: bool
     reposted: bool
     bookmarked: bool
@@ -331,7 +331,7 @@ class Cards:
             can_reply=shown.can_reply,
             limit=str(LIMITS.get(shown.repliable_by, "")),
             is_quotable=quote_policy(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
-            is_continued=shown.continued is True,
+            is_continued=shown.continued is True and shown.counts.replies > 0,
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,
