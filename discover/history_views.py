@@ -5,6 +5,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_htmx.http import trigger_client_event
@@ -19,7 +20,7 @@ from items.finding import item_row
 from items.pages.cards import Cards
 from items.profiles.profile import find_item
 from storage.connections import FeedsUnavailableError
-from web.pages import PageRequest, redirect_next, show, wants_part
+from web.pages import PageRequest, redirect_next, show, show_toast, wants_part, with_undo
 from web.rest import position
 
 
@@ -86,9 +87,8 @@ def change_history(request: PageRequest, reader: User, verb: str) -> HttpRespons
     except FeedsUnavailableError:
         said, problem = "", _("That didn't work. Try again in a moment.")
     if wants_part(request):
-        return show(
-            request, "discover/_history.html", _viewed_context(request, reader) | {"said": said, "problem": problem}
-        )
+        response = show(request, "discover/_history.html", _viewed_context(request, reader))
+        return show_toast(response, problem or said, is_problem=bool(problem))
     if problem:
         messages.error(request, problem)
     else:
@@ -104,7 +104,8 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):
         return show(request, "discover/_dismissed.html", {"item_id": item.pk})
-    messages.success(request, _("You'll see less like this."))
+    undo = reverse("interested", args=[item.pk])
+    messages.success(request, with_undo(_("You'll see less like this."), undo))
     return redirect_next(request, "unwanted")
 
 

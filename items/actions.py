@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -40,7 +41,7 @@ from media import attaching
 from media.models import MediaFile
 from media.offering import reports_blocked_media
 from relations.rules import bells_of
-from storage import ids
+from storage import events, ids
 from storage.connections import fetch
 from web.refusals import NotOwnError, RefusalError
 
@@ -634,6 +635,8 @@ def change_repliable(*, item: Item, repliable_by: str) -> None:
     check_choice(item.visibility, repliable_by)
     item.repliable_by = RepliableBy(repliable_by)
     Item.objects.filter(pk=item.pk).update(repliable_by=item.repliable_by, repliers=repliers_of(item))
+    if item.status == Status.PUBLISHED:
+        transaction.on_commit(partial(events.announce, events.Edited(item.pk, item.visibility)))
 
 
 @transaction.atomic

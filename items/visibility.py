@@ -10,6 +10,9 @@ from collections.abc import Iterable
 
 from relations.rules import READER, blocks, follows, is_one_reader, mutes, unblocked
 
+HIGHEST = 40
+"""Items above a reply that are checked for a hidden one."""
+
 
 # --- The circles of readers ------------------------------------------------------------------------------
 def in_circle(item: str, circle: str) -> str:
@@ -139,6 +142,19 @@ def is_hidden_reply(item: str, reader: str = READER) -> str:
     """Whether the sender of a thread hid this reply. Its own sender sees it where it was."""
     return f"""
     ({item}.sender_id <> {reader} AND EXISTS (SELECT FROM items_hiddenreply h WHERE h.reply_id = {item}.id OFFSET 0))
+    """
+
+
+def is_below_hidden_reply(item: str) -> str:
+    """Whether a reply above this one is a hidden one. Only threads with hidden replies are walked, up to `HIGHEST`."""
+    return f"""
+    (EXISTS (SELECT FROM items_hiddenreply h WHERE h.root_id = {item}.root_id OFFSET 0) AND EXISTS (
+        WITH RECURSIVE up AS (
+            SELECT a.id, a.sender_id, a.reply_to_id, 1 AS distance FROM items_item a WHERE a.id = {item}.reply_to_id
+            UNION ALL
+            SELECT a.id, a.sender_id, a.reply_to_id, up.distance + 1 FROM up JOIN items_item a ON a.id = up.reply_to_id
+            WHERE up.distance < {HIGHEST}
+        ) SELECT FROM up WHERE {is_hidden_reply("up")}))
     """
 
 

@@ -12,10 +12,11 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from web.times import format_moment
 
 WORDS: dict[str, Promise] = {
-    "until-hours": gettext_lazy("in {h} h {m} min"),
-    "until-minutes": gettext_lazy("in {m} min"),
-    "until-seconds": gettext_lazy("in {m}:{s}"),
-    "soon": gettext_lazy("about to start"),
+    "until-hours": gettext_lazy("Starts in {h} h {m} min"),
+    "until-minutes": gettext_lazy("Starts in {m} min"),
+    "until-minutes-seconds": gettext_lazy("Starts in {m} min {s} s"),
+    "until-seconds": gettext_lazy("Starts in {s} s"),
+    "soon": gettext_lazy("About to start"),
     "since-hours": gettext_lazy("{h} h {m} min"),
     "since-minutes": gettext_lazy("{m} min"),
     "begun": gettext_lazy("just started"),
@@ -26,7 +27,7 @@ WORDS: dict[str, Promise] = {
 def _format_words(name: str, seconds: int) -> str:
     minutes = seconds // 60
     hours = minutes // 60 if name.endswith("hours") else 0
-    return str(WORDS[name]).format(h=hours, m=minutes - 60 * hours, s=f"{seconds % 60:02}")
+    return str(WORDS[name]).format(h=hours, m=minutes - 60 * hours, s=seconds % 60)
 
 
 def until(moment: datetime) -> str:
@@ -41,7 +42,7 @@ def until(moment: datetime) -> str:
     if seconds < 86_400:
         return _format_words("until-hours", seconds)
     days = seconds // 86_400
-    return ngettext("in %(count)d day", "in %(count)d days", days) % {"count": days}
+    return ngettext("Starts in %(count)d day", "Starts in %(count)d days", days) % {"count": days}
 
 
 def lasting(moment: datetime) -> str:

@@ -110,9 +110,14 @@ class SessionBody(msgspec.Struct):
         return self.state != self.shown_as
 
     @property
+    def short_until(self) -> Time | None:
+        """When it would no longer be shorter than `SHORT`."""
+        return self.started_at + SHORT if self.started_at else None
+
+    @property
     def is_short(self) -> bool:
         """Whether it would now be shorter than `SHORT`."""
-        return self.started_at is not None and timezone.now() - self.started_at < SHORT
+        return self.short_until is not None and timezone.now() < self.short_until
 
 
 class SessionPage(msgspec.Struct):

@@ -30,7 +30,7 @@ from live.walk import LivePage
 from relations.suggestions import suggestions
 from relations.visibility import profile_relation
 from storage import ids
-from web.pages import INVALID, PageRequest, redirect_next, show, wants_part
+from web.pages import INVALID, PageRequest, redirect_next, show, show_toast, wants_part
 from web.rest import PAGE, limit, parse_id, position, single_parameter
 
 LOOKS = ("card", "whole", "own", "strip")
@@ -65,8 +65,8 @@ def _restart_response(request: PageRequest, reader: User, size: int, now: dateti
         messages.info(request, notice)
         return redirect("live")
     page = live_page(reader, session_id=None, last_id=None, page_size=size, now=now)
-    context = _first_page_context(reader, page, now) | {"notice": notice}
-    response = _page_response(request, page, size, context, part="live/_beginning.html")
+    response = _page_response(request, page, size, _first_page_context(reader, page, now), part="live/_beginning.html")
+    show_toast(response, notice)
     response["HX-Reswap"] = "innerHTML show:window:top"
     return retarget(response, "#live")
 
@@ -212,12 +212,13 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
 def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """The current card, or a redirect. With a `notice` only the button gets the focus."""
+    """The current card with a toast, or a redirect. With a `notice` the button gets the focus."""
     if wants_part(request):
         look, shown_as = _card_options(request.POST)
         session = visible_session(session_id, reader, shown_as)
-        context = _card_context(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
-        return show(request, "live/_session.html", context, status=INVALID if problem else 200)
+        context = _card_context(session, look, reader) | {"is_noticed": bool(notice)}
+        response = show(request, "live/_session.html", context, status=INVALID if problem else 200)
+        return show_toast(response, problem or said or notice, is_problem=bool(problem))
     if problem:
         messages.error(request, problem)
     else:

@@ -17,7 +17,7 @@ from relations.forms import MuteForm, NoteForm
 from relations.models import FollowRequest
 from relations.people import BELLS, BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import find_user, followed_among, profile_relation, visible_user
-from web.pages import INVALID, PageRequest, next_page, redirect_next, show, wants_part
+from web.pages import INVALID, PageRequest, next_page, redirect_next, show, show_toast, wants_part, with_undo
 from web.rest import PAGE, position
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
@@ -50,8 +50,8 @@ REQUEST_VERBS = frozenset({"accept", "reject"})
 OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute", BELLS: "silence"}
 """The buttons in one's own lists. Other lists offer to follow."""
 TURNED_AWAY = {
-    "mute": gettext_lazy("You muted @%(name)s. You can undo this on their profile."),
-    "block": gettext_lazy("You blocked @%(name)s. You can undo this on their profile."),
+    "mute": gettext_lazy("You muted @%(name)s."),
+    "block": gettext_lazy("You blocked @%(name)s."),
 }
 """Messages after a choice in a card's menu."""
 
@@ -115,26 +115,28 @@ def _profile_part(request: PageRequest, reader: User, person: User, error: str) 
         "stands": stands,
         "following": stands.following,
         "requested": stands.requested,
-        "error": error,
     }
     # The profile shows everything, lists only a button.
     target = request.htmx.target or ""
     part = "relations/_standing.html" if target == "standing" else "relations/_follow.html"
     if target.startswith("standing-"):
         context["place"] = target.removeprefix("standing-")
-    return show(request, part, context, status=INVALID if error else 200)
+    response = show(request, part, context, status=INVALID if error else 200)
+    return show_toast(response, error, is_problem=True) if error else response
 
 
 def _hidden_person_response(request: PageRequest, person: User, verb: str) -> HttpResponse:
     said = TURNED_AWAY[verb] % {"name": person.username}
+    undo = reverse("relate", args=[person.username, f"un{verb}"])
     if not wants_part(request):
-        messages.success(request, said)
+        messages.success(request, with_undo(said, undo))
         return redirect_next(request, "profile", person.username)
     detail = {
         "username": person.username,
         "blocked": verb == "block",
         "profile": reverse("profile", args=[person.username]),
         "said": said,
+        "undo": undo,
     }
     return trigger_client_event(HttpResponse(), "turned-away", detail)
 
@@ -185,7 +187,8 @@ def mute_with_options(request: PageRequest, reader: User, username: str) -> Http
         except actions.SelfRelationError:
             form.add_error(None, _("You can't do this to yourself."))
         else:
-            messages.success(request, TURNED_AWAY["mute"] % {"name": person.username})
+            undo = reverse("relate", args=[person.username, "unmute"])
+            messages.success(request, with_undo(TURNED_AWAY["mute"] % {"name": person.username}, undo))
             return redirect_next(request, "profile", person.username)
     context = {"person": person, "form": form}
     return show(request, "relations/mute_for.html", context, status=INVALID if form.errors else 200)

@@ -18,7 +18,10 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
-from django_htmx.http import HttpResponseClientRedirect
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from web import rates
@@ -129,6 +132,21 @@ def show(
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, private=True, no_cache=True)
     return response
+
+
+def show_toast(response: HttpResponse, words: str, *, is_problem: bool = False) -> HttpResponse:
+    """Add a toast to an answer for htmx (site.js)."""
+    return trigger_client_event(response, "said", {"words": words} | ({"problem": True} if is_problem else {}))
+
+
+def with_view(words: str, address: str) -> SafeString:
+    """A message with a link to what it is about."""
+    return format_html('{} <a href="{}">{}</a>', words, address, pgettext("post", "View"))
+
+
+def with_undo(words: str, address: str) -> SafeString:
+    """A message with a button that undoes the act. Its form stands on every page (base.html)."""
+    return format_html('{} <button class="plain" form="acts" formaction="{}">{}</button>', words, address, _("Undo"))
 
 
 LONGEST_IN_SECONDS = 120

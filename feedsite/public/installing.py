@@ -18,9 +18,8 @@ from accounts.about.colours import OWN
 from accounts.about.logo import icon_url
 from accounts.about.site import Site
 from accounts.about.words import favicon_of, theme_of
-from web.languages import tag_of
 
-FRAME = ("pages.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
+FRAME = ("pages.css", "members.js", "strangers.js", "offline.js", "icons.svg", "icon.svg")
 """Static files that the worker keeps: those of every page."""
 
 
@@ -74,7 +73,7 @@ def worker_of(site: Site) -> str:
         "offline": reverse("offline"),
         "icon": icon_url(site.logo, "icon-192"),
     }
-    version = hashlib.sha256(msgspec.json.encode([text, told, offline_page()])).hexdigest()[:12]
+    version = hashlib.sha256(msgspec.json.encode([text, told, _offline_pages()])).hexdigest()[:12]
     return f"const SITE = {msgspec.json.encode(told | {'version': version}).decode()};\n{text}"
 
 
@@ -84,12 +83,10 @@ def script() -> str:
     return Path(str(finders.find("feedsite/worker.js"))).read_text()
 
 
-def offline_page() -> str:
-    """The page without a connection, in every language, because it is kept once."""
-    texts = []
+def _offline_pages() -> list[str]:
+    """The page for readers without a connection, in each language. Browsers keep it in the reader's."""
+    pages: list[str] = []
     for code, _name in settings.LANGUAGES:
         with translation.override(code):
-            texts.append(
-                (tag_of(code), _("You're offline"), _("Connect to the internet to see this page."), _("Go home"))
-            )
-    return render_to_string("public/offline.html", {"texts": texts})
+            pages.append(render_to_string("public/offline.html", {"csp_nonce": ""}))
+    return pages

@@ -2,6 +2,7 @@ from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.translation import gettext as _
@@ -22,6 +23,7 @@ from items.search.query import QUERY_LENGTH
 from items.tags.popular import popular_tags
 from relations.visibility import visible_user
 from timeline.views import home
+from web.headers import nonce
 from web.pages import PageRequest, show, uncounted, wants_part
 from web.rest import position, single_parameter
 
@@ -171,7 +173,9 @@ def worker(request: HttpRequest) -> HttpResponse:
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
     """The page for readers without a connection."""
-    return HttpResponse(installing.offline_page(), headers={"Cache-Control": "no-cache"})
+    response = HttpResponse(render_to_string("public/offline.html", nonce(request)))
+    response.headers["Cache-Control"] = "no-cache"
+    return response
 
 
 def _site(request: HttpRequest) -> str:

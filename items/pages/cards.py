@@ -254,7 +254,7 @@ class Card:
         """What `fixed` shows. None: it shows what is for this reader alone, or changes by itself."""
         if self.is_whole or self.is_unwanted or self.viewed_at:
             return None
-        about = (self.answered, self.answered_is_big_v, self.answers, self.others, self.is_own_repost)
+        about = (self.answered, self.answered_is_big_v, self.answers, self.others, self.is_own_repost, self.is_continued)
         return self.page.key_of(self.item, at, about, self.is_late, self.followable is not None)
 
     def footer(self, buttons: Macro, out_of_band: bool) -> SafeString:
@@ -364,8 +364,8 @@ class Card:
 
     @property
     def is_continued(self) -> bool:
-        """Whether it was published with a reply that goes on."""
-        return self.shown.continued is True
+        """Whether it was published with a reply that goes on, and has replies."""
+        return self.shown.continued is True and self.counts.replies > 0
 
     @property
     def reason(self) -> str:

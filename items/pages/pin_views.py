@@ -1,5 +1,6 @@
 from django.contrib import messages
 from django.http import HttpResponse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -7,7 +8,7 @@ from accounts.access import member_act
 from accounts.models import User
 from items.finding import own_item
 from items.profiles import pins
-from web.pages import PageRequest, redirect_next
+from web.pages import PageRequest, redirect_next, with_undo
 
 
 @member_act
@@ -26,7 +27,7 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         )
         messages.error(request, words % {"count": pins.PINS})
     else:
-        messages.success(request, _("Pinned to your profile."))
+        messages.success(request, with_undo(_("Pinned to your profile."), reverse("unpin", args=[item_id])))
     return redirect_next(request, "profile", reader.username)
 
 
@@ -34,5 +35,5 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unpin a post."""
     pins.unpin(item_id=own_item(item_id, reader).pk)
-    messages.success(request, _("Unpinned."))
+    messages.success(request, with_undo(_("Unpinned."), reverse("pin", args=[item_id])))
     return redirect_next(request, "profile", reader.username)

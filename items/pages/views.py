@@ -48,6 +48,7 @@ from items.threads.hiding import (
     hidden_page,
     hide_reply,
     is_reply_hidden,
+    is_taken_out,
     own_root_id,
     show_reply,
 )
@@ -74,6 +75,8 @@ from web.pages import (
     redirect_to,
     show,
     wants_part,
+    with_undo,
+    with_view,
 )
 from web.refusals import RefusalError
 from web.rest import parse_id, position, single_parameter
@@ -126,6 +129,8 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         content = Cards(request.user).content(item.shown, is_whole=True)
         return OpenPage(show(request, "items/_unfolded.html", {"content": content}))
     if wants_part(request) and last_id is None:
+        if "in_thread" in request.GET and is_taken_out(item, request.user):
+            return OpenPage(HttpResponse(status=204))
         (card,) = Cards(request.user).of([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
     chain = chain_below(item, request.user)
@@ -391,7 +396,8 @@ def _lead_on(request: PageRequest, new: Item, reader: User) -> HttpResponse:
     if new.status == Status.IN_REVIEW:
         _explain_held(request, new, reader)
     elif "message" not in request.POST:
-        messages.success(request, _("Published."))
+        words, leads_to = _("Published."), next_page(request)
+        messages.success(request, with_view(words, reverse("item", args=[new.pk])) if leads_to else words)
     return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
 
@@ -532,7 +538,8 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Mute the thread of an item."""
     item = item_row(item_id, reader)
     mute_thread(user=reader, item=item)
-    messages.success(request, _("Thread muted. You won't get notifications from it."))
+    undo = reverse("unmute-thread", args=[item.pk])
+    messages.success(request, with_undo(_("Thread muted. You won't get notifications from it."), undo))
     return redirect_next(request, "item", item.repost_of_id or item.pk)
 
 
@@ -540,7 +547,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
     actions.undo_act(user=reader, item_id=item_id, undo=lambda item: unmute_thread(user=reader, item=item))
-    messages.success(request, _("Thread unmuted."))
+    messages.success(request, with_undo(_("Thread unmuted."), reverse("mute-thread", args=[item_id])))
     return redirect_next(request, "home")
 
 
@@ -609,7 +616,8 @@ def hide(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     reply = item_row(item_id, reader)
     root_id = reply.root_id or reply.pk
     hide_reply(user=reader, root_id=root_id, reply_id=reply.pk)
-    messages.success(request, _("Reply hidden. It's under “Hidden replies” now."))
+    undo = reverse("unhide-reply", args=[reply.pk])
+    messages.success(request, with_undo(_("Reply hidden. It's under “Hidden replies” now."), undo))
     return redirect_to(request, reverse("item", args=[root_id]))
 
 

@@ -13,7 +13,15 @@ from items.models import LISTED, Context, Item
 from items.search.query import Query
 from items.search.search import search_items
 from items.tags.tags import has_tag
-from items.visibility import VISIBLE, in_circle, is_hidden_reply, is_listed, original_visible, visible_circles
+from items.visibility import (
+    VISIBLE,
+    in_circle,
+    is_below_hidden_reply,
+    is_hidden_reply,
+    is_listed,
+    original_visible,
+    visible_circles,
+)
 from relations.rules import READER
 from storage.connections import fetch, id_array
 
@@ -77,9 +85,9 @@ THREAD, REPLIES = (
     listing_sql(
         [f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"],
         "ASC",
-        keep=f"NOT {is_hidden_reply('i')}",
+        keep=" AND ".join(f"NOT {hidden('i')}" for hidden in rules),
     )
-    for above in ("root_id", "reply_to_id")
+    for above, *rules in (("root_id", is_hidden_reply, is_below_hidden_reply), ("reply_to_id", is_hidden_reply))
 )
 COUNTED, REPOSTS_COUNTED = 10_000, 1_000
 """Items that a profile's count reads, and originals of reposts among them."""

@@ -2,16 +2,19 @@
 own senders where they were.
 """
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
 
 from accounts.models import User
 from items.bodies import ItemBody
 from items.listing import BothListings, ItemPage, listing_sql
 from items.models import Context, HiddenReply, Item, Visibility
-from items.visibility import is_hidden_reply
+from items.visibility import is_below_hidden_reply, is_hidden_reply
+from storage import events
 from storage.connections import fetch
 from web.refusals import NotOwnError, RefusalError
 
@@ -28,6 +31,10 @@ HIDING = BothListings(*(listing_sql([HIDDEN], order, keep=is_hidden_reply("i")) 
 HAS_HIDDEN = f"""
     SELECT EXISTS (SELECT FROM items_hiddenreply h JOIN items_item i ON i.id = h.reply_id
         WHERE h.root_id = %(root)s AND {is_hidden_reply("i")})
+"""
+TAKEN_OUT = f"""
+    SELECT EXISTS (SELECT FROM items_item i WHERE i.id = %(item)s
+        AND ({is_hidden_reply("i")} OR {is_below_hidden_reply("i")}))
 """
 
 
@@ -46,7 +53,10 @@ def hide_reply(*, user: User, root_id: int, reply_id: int) -> bool:
     reply = Item.objects.visible_to(user).get(pk=reply_id, root=root_id)
     if reply.is_private:
         raise PrivateReplyError
-    return bool(fetch(HIDE, {"reply": reply.pk, "root": root_id, "user": user.pk}))
+    is_new = bool(fetch(HIDE, {"reply": reply.pk, "root": root_id, "user": user.pk}))
+    if is_new:
+        transaction.on_commit(partial(events.announce, events.Edited(reply.pk, reply.visibility)))
+    return is_new
 
 
 def show_reply(*, user: User, root_id: int, reply_id: int) -> bool:
@@ -55,7 +65,9 @@ def show_reply(*, user: User, root_id: int, reply_id: int) -> bool:
     """
     _check_own(user, root_id)
     is_shown = bool(fetch(SHOW, {"reply": reply_id, "root": root_id}))
-    if not is_shown:
+    if is_shown:
+        transaction.on_commit(partial(events.announce, events.Published(reply_id)))
+    else:
         Item.objects.visible_to(user).only("pk").get(pk=reply_id, root=root_id)
     return is_shown
 
@@ -71,6 +83,11 @@ def own_root_id(reply: ItemBody, user: User) -> int | None:
     if shown.reply_to is None or shown.sender.id == str(user.pk) or shown.visibility == Visibility.MENTIONED:
         return None
     return Item.objects.filter(thread=int(reply.shown.id), sender=user).values_list("pk", flat=True).first()
+
+
+def is_taken_out(reply: ItemBody, reader: User | AnonymousUser) -> bool:
+    """Whether a reply does not stand in its thread for this reader: it is hidden, or below a hidden one."""
+    return bool(fetch(TAKEN_OUT, {"item": int(reply.shown.id), "reader": reader.pk or 0})[0][0])
 
 
 def is_reply_hidden(reply: ItemBody) -> bool:

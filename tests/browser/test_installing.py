@@ -70,12 +70,32 @@ def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
     visitor.goto("/notifications")
     for words in ("You're offline", "Connect to the internet to see this page."):
         expect(visitor.page.get_by_text(words, exact=True).first).to_be_visible()
-    assert visitor.page.locator("section[lang]").count() == 2
+    expect(visitor.page.get_by_text("the site doesn't answer")).to_be_hidden()
     visitor.go(visitor.page.get_by_role("link", name="Go home"))
     expect(visitor.page.get_by_text("kept words")).to_be_visible()
+    assert visitor.page.locator("[inert] [data-act=like]").count() == 1
+    assert visitor.page.locator("form.composer:not([inert])").count() == 0
     offline(visitor, False)
-    visitor.goto("/")
+    visitor.go(visitor.page.get_by_role("link", name="Try again"))
     expect(visitor.page.get_by_text("as you last saw it")).to_have_count(0)
+
+
+def test_a_page_comes_by_itself_when_the_network_is_back(visitor: Visitor) -> None:
+    offline(visitor)
+    visitor.goto("/settings")
+    expect(visitor.page.get_by_role("heading", name="You're offline")).to_be_visible()
+    with visitor.page.expect_navigation():
+        offline(visitor, False)
+    expect(visitor.page.get_by_role("heading", name="Settings")).to_be_visible()
+
+
+def test_a_site_that_is_away_is_told_from_a_network(visitor: Visitor, tolerated: Any) -> None:
+    tolerated("ERR_CONNECTION")
+    visitor.page.context.route("**/*", lambda route: route.abort("connectionrefused"))
+    offline(visitor)
+    visitor.goto("/settings")
+    offline(visitor, False)
+    expect(visitor.page.get_by_role("heading", name="Can't reach")).to_be_visible()
 
 
 def test_a_kept_page_acts_on_nothing(visitor: Visitor) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Response, expect
 
-from items.actions import delete, edit
+from items.actions import change_repliable, delete, edit
 from items.models import Item
+from items.threads.hiding import hide_reply, show_reply
 from runtime.embedded import wait_for
 from storage import events
 from tests.support.browsers import OPENER, Visit, Visitor, is_live
@@ -236,6 +237,12 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
     expect(visitor.page.locator("article.whole").get_by_text("a better question")).to_be_visible()
     edit(item=reply, content={"text": "a better answer"})
     expect(visitor.page.get_by_text("a better answer")).to_be_visible()
+    hide_reply(user=author, root_id=item.pk, reply_id=reply.pk)
+    expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0)
+    show_reply(user=author, root_id=item.pk, reply_id=reply.pk)
+    expect(visitor.page.locator(f"#feed #item-{reply.pk}")).to_be_visible()
+    change_repliable(item=item, repliable_by="nobody")
+    expect(visitor.page.locator("article.whole .acts .closed")).to_be_visible()
     delete(item=reply)
     expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0)
     delete(item=item)

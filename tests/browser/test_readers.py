@@ -1,12 +1,14 @@
 """A page belongs to the user it was made for, even after another one logs in."""
 
+import re
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from items.actions import publish
-from tests.support.browsers import Visit, Visitor
+from tests.support.browsers import Held, Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -19,6 +21,10 @@ def visitor(visit: Visit, reader: Any, screen: dict[str, Any]) -> Visitor:
     visitor = visit(**screen)
     visitor.log_in(reader)
     return visitor
+
+
+KEEPS_NOTHING = "Storage.prototype.setItem = () => { throw new Error('full'); }"
+"""So its tabs tell each other nothing."""
 
 
 def second_page(visitor: Visitor) -> Page:
@@ -34,6 +40,7 @@ def test_a_form_of_another_users_page_says_so_and_changes_nothing(
     visitor: Visitor, reader: Any, author: Any, tolerated: Any
 ) -> None:
     tolerated("401", "403")
+    visitor.page.context.add_init_script(KEEPS_NOTHING)
     visitor.goto("/settings/profile")
     visitor.page.get_by_label("Bio").fill("words of the reader")
     other = Visitor(second_page(visitor), visitor.site)
@@ -51,6 +58,7 @@ def test_a_page_left_open_notes_no_place_for_another_user(
     tolerated("401")
     for number in range(30):
         publish(sender=author, content={"text": f"post {number}"})
+    visitor.page.context.add_init_script(KEEPS_NOTHING)
     visitor.goto("/")
     other = Visitor(second_page(visitor), visitor.site)
     log_out(other)
@@ -69,6 +77,45 @@ def test_a_page_that_the_browser_kept_is_not_shown_after_the_log_out(visitor: Vi
     with visitor.page.expect_navigation():
         visitor.page.evaluate(COME_BACK)
     expect(visitor.page).to_have_url(f"{visitor.site}/login?next=%2Fsettings")
+
+
+def test_a_log_out_in_another_tab_is_said_at_once(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
+    tolerated("401")
+    publish(sender=author, content={"text": "for the reader"}, visibility="followers")
+    visitor.goto("/")
+    said = visitor.page.locator("#logged-out")
+    expect(said).to_be_hidden()
+    other = Visitor(second_page(visitor), visitor.site)
+    log_out(other)
+    expect(said).to_contain_text("You logged out in another tab.")
+    expect(said.get_by_role("link", name="Log in")).to_be_visible()
+    other.log_in(reader)
+    expect(said).to_be_hidden()
+    log_out(other)
+    expect(said).to_be_visible()
+    other.log_in(UserFactory.create(username="somebody-else"))
+    expect(visitor.page.get_by_text("for the reader")).to_have_count(0)
+    expect(visitor.page.locator(".me, .nav").get_by_role("link", name="Profile").first).to_have_attribute(
+        "href", "/@somebody-else"
+    )
+
+
+def test_an_answer_whose_place_is_gone_is_dropped(visitor: Visitor, author: Any) -> None:
+    for number in range(25):
+        publish(sender=author, content={"text": f"post {number}"})
+    held = Held(visitor.page, r"/\?last_id=")
+    visitor.goto("/")
+    visitor.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    while not held.asked:
+        visitor.page.wait_for_timeout(20)
+    publish(sender=author, content={"text": "a newer one"})
+    visitor.page.evaluate("scrollTo(0, 0)")
+    visitor.page.get_by_role("link", name="1 new post").click()
+    expect(visitor.page.locator("#feed > article").first).to_contain_text("a newer one")
+    with visitor.page.expect_response(re.compile("last_id=")):
+        held.let_go()
+    visitor.settle()
+    expect(visitor.page.locator("#feed > article")).to_have_count(20)
 
 
 def test_a_page_that_the_browser_kept_stays_as_it_was(visitor: Visitor) -> None:

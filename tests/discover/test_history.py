@@ -395,10 +395,11 @@ def test_htmx_gets_the_part_that_changes(page: Client, ann: User) -> None:
         ("clear", "History cleared.", False),
         ("resume", "History is on again.", False),
     ):
-        part = page.post(f"/history/{verb}", **PART).content.decode()
+        answer = page.post(f"/history/{verb}", **PART)
+        part = answer.content.decode()
         assert '<section id="history">' in part
         assert "<html" not in part
-        assert said in part
+        assert said in json.loads(answer["HX-Trigger"])["said"]["words"]
         assert ("zebra" in part) == there
 
 
@@ -410,7 +411,7 @@ def test_redis_gone_is_said_and_nothing_is_claimed(page: Client, ann: User, feed
         for options in ({}, PART):
             response = page.post("/history/clear", follow=True, **options)
             assert response.status_code == 200
-            assert "t work. Try again in a moment." in response.content.decode()
+            assert "t work. Try again in a moment." in response.content.decode() + response.get("HX-Trigger", "")
             assert "History cleared." not in response.content.decode()
         page.post("/history/pause")
         assert "History is paused." in text(page)

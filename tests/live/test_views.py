@@ -209,7 +209,7 @@ def test_reminders(client: Client, host: Any, fan: Any) -> None:
     actions.start(session=one, now=timezone.now())
     late = logged_in(fan).post(f"/live/{one.pk}/remind", {"look": "card"}, **PART)
     assert late.status_code == 422
-    assert "The session is live." in text(late)
+    assert "The session is live." in json.loads(late["HX-Trigger"])["said"]["words"]
     assert logged_in(fan).get(f"/live/{one.pk}/remind").status_code == 405
 
 
@@ -358,11 +358,13 @@ def test_a_step_answers_the_card(host: Any) -> None:
         card = client.post(f"/live/{one.pk}/start", {"look": "own", "as": "upcoming"}, **PART)
         assert card.status_code == 200
         assert shown(card) == [one.pk]
-        assert "re live." in text(card)
+        assert "re live." in json.loads(card["HX-Trigger"])["said"]["words"]
         assert f'id="end-{one.pk}"' in text(card)
     wrong = client.post(f"/live/{one.pk}/cancel", {"look": "own"}, **PART)
     assert wrong.status_code == 422
-    assert "do this anymore. The session is live." in text(wrong)
+    told = json.loads(wrong["HX-Trigger"])["said"]
+    assert "do this anymore. The session is live." in told["words"]
+    assert told["problem"]
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def test_impossible_acts_are_explained(client: Client, reader: Any, other: Any, 
     assert "the limit of follows" in client.post("/@other/follow", follow=True).content.decode()
     response = client.post("/@other/follow", **PART)
     assert response.status_code == 422
-    assert "the limit of follows" in response.content.decode()
+    assert "the limit of follows" in response["HX-Trigger"]
     assert "do this to yourself." in client.post("/@reader/follow", follow=True).content.decode()
 
 

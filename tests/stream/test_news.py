@@ -12,6 +12,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, ItemTag, Status, Visibility
 from items.profiles.profile import find_item
+from items.threads.hiding import hide_reply, show_reply
 from relations import actions as relations
 from relations import lists
 from relations.models import Block, Follow, Mute
@@ -233,7 +234,12 @@ def test_verbs_are_announced_when_they_commit(
         assert not feeds.exists(keys.events())
     with django_capture_on_commit_callbacks(execute=True):
         items.edit(item=item, content={"text": "other words"})
+        items.change_repliable(item=item, repliable_by="nobody")
+        hide_reply(user=reader, root_id=item.pk, reply_id=reply.pk)
+        show_reply(user=reader, root_id=item.pk, reply_id=reply.pk)
         items.delete(item=item)
     announced = [event_of(fields) for _, fields in feeds.xrange(keys.events())]
     assert announced[:2] == [Published(item.pk), Published(reply.pk)]
-    assert announced[2:] == [Edited(item.pk, "public"), Withdrawn(item.pk, "public")]
+    assert announced[2:4] == [Edited(item.pk, "public"), Edited(item.pk, "public")]
+    assert announced[4:6] == [Edited(reply.pk, "public"), Published(reply.pk)]
+    assert announced[6:] == [Withdrawn(item.pk, "public")]

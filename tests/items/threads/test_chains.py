@@ -141,6 +141,12 @@ def test_a_page_shows_the_chain_and_the_replies_of_others(client: Client, ann: U
     assert "Show thread" not in page
     assert "Show thread" in client.get("/@ann").content.decode()
     assert "Show thread" not in client.get("/@bob/replies").content.decode()
+    client.force_login(bob)
+    for gone in (*rest, reply):
+        delete(item=gone)
+    assert "Show thread" in client.get("/@ann").content.decode(), "below is still one"
+    delete(item=below)
+    assert "Show thread" not in client.get("/@ann").content.decode()
 
 
 def test_what_is_deleted_or_hidden_is_passed(ann: User, bob: User) -> None:

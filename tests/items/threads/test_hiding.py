@@ -68,6 +68,20 @@ def test_a_hidden_reply_stands_apart_for_all_but_its_sender(
         assert (shown_under(root, stranger), hidden_under(root, stranger)) == ({*others, rude.pk}, [])
 
 
+def test_what_stands_below_a_hidden_reply_is_listed_with_it(ann: User, bob: User) -> None:
+    root = say(ann, "what do you think?")
+    other = say(UserFactory(), "fine", reply_to=root)
+    rude = say(bob, "a rude one", reply_to=root)
+    below = say(UserFactory(), "so rude", reply_to=rude)
+    lowest = say(ann, "well", reply_to=below)
+    hide_reply(user=ann, root_id=root.pk, reply_id=rude.pk)
+    for reader, shown in ((ann, {other}), (AnonymousUser(), {other}), (bob, {other, rude, below, lowest})):
+        body = find_item(root.pk, reader)
+        assert body is not None
+        assert {int(one.id) for one in replies_page(body, reader).items} == {one.pk for one in shown}
+    assert shown_under(rude, ann) == {below.pk}
+
+
 def test_only_the_sender_of_the_thread_hides(api: APIClient, ann: User, bob: User) -> None:
     root = say(ann)
     reply = say(bob, reply_to=root)

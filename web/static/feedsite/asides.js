@@ -12,12 +12,16 @@
     event.preventDefault();
     if (dialog.open) return;
     const button = elt.matches("form") ? elt.querySelector("button") : elt;
+    // A choice that belongs to the question: its field names the form.
+    const choice = elt.querySelector("template");
+    const isOpen = choice && !(Date.parse(choice.dataset.until) < Date.now());
+    document.getElementById("question-choice").replaceChildren(isOpen ? choice.content.cloneNode(true) : "");
     const sure = dialog.querySelector('[value="sure"]');
     document.getElementById("question-words").textContent = question;
     const words = button.cloneNode(true);
     words.querySelector("small")?.remove();
     sure.textContent = words.textContent.trim();
-    sure.classList.toggle("danger", button.matches(".dangerous") || elt.matches("[data-final]"));
+    sure.classList.toggle("danger", button.matches(".dangerous, [data-final]") || elt.matches("[data-final]"));
     issue = () => issueRequest(true);
     dialog.returnValue = "";
     dialog.showModal();

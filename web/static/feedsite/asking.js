@@ -31,6 +31,16 @@ document.addEventListener("submit", ({ target }) => {
   target.append(whose);
 }, { capture: true });
 
+// An answer comes too late where its place has left the page: to a feed that was asked for anew meanwhile, for instance.
+document.body.addEventListener("htmx:beforeRequest", ({ detail: { elt, target, xhr } }) => {
+  const take = (event) => {
+    if (event.detail.xhr !== xhr) return;
+    elt.removeEventListener("htmx:beforeOnLoad", take);
+    if (!target.isConnected) event.preventDefault();
+  };
+  elt.addEventListener("htmx:beforeOnLoad", take);
+});
+
 // The headers of every request of the page: its token, and the reader whom it was made for.
 function credentials() {
   return { ...said(), "X-CSRFToken": token() };
@@ -40,10 +50,26 @@ function credentials() {
 // shows nothing until then.
 const tokenOfPage = token();
 window.addEventListener("pageshow", ({ persisted }) => {
-  if (!persisted || token() === tokenOfPage) return;
+  if (persisted && token() !== tokenOfPage) loadAnew();
+});
+
+function loadAnew() {
   document.body.hidden = true;
   location.reload();
+}
+
+// Pages tell each other who reads them. After a log-out in another tab the page says so; what it has of one reader is not shown to the next.
+const readerOfPage = document.body.dataset.reader ?? "";
+addEventListener("storage", ({ key, newValue: reader }) => {
+  if (key !== "reader" || !readerOfPage || (reader !== readerOfPage && token() === tokenOfPage)) return;
+  if (reader && reader !== readerOfPage) loadAnew();
+  else tellLoggedOut(!reader, true);
 });
+try {
+  if (performance.getEntriesByType("navigation")[0]?.type !== "back_forward") localStorage.setItem("reader", readerOfPage);
+} catch {
+  // the browser keeps nothing
+}
 
 // The answer's HTML. A failure is told in words, and thrown.
 async function ask(path, headers = {}) {
@@ -65,6 +91,8 @@ async function ask(path, headers = {}) {
     throw new Refusal();
   }
   const html = await answer.text().catch(() => "");
+  const { said: told } = JSON.parse(answer.headers.get("HX-Trigger") ?? "{}");
+  if (told) showToast([told.words], told.problem);
   if (answer.ok) return html;
   if (answer.status !== 422) tellStatus(answer.status);
   throw new Refusal(answer.status === 422 ? html : "");
@@ -88,9 +116,11 @@ function tellStatus(status) {
 }
 
 // The session ended under the page: the page says so and stays, with all that is written in it.
-function tellLoggedOut(isSo) {
+function tellLoggedOut(isSo, isElsewhere) {
   const notice = document.getElementById("logged-out");
-  if (!notice || notice.hidden === !isSo) return;
+  if (!notice) return;
+  if (isElsewhere && isSo) notice.querySelector("span").textContent = notice.dataset.elsewhere;
+  if (notice.hidden === !isSo) return;
   const link = notice.querySelector("a");
   link.search = new URLSearchParams({ next: location.pathname + location.search });
   notice.hidden = !isSo;

@@ -7,7 +7,7 @@ const PUSH_OF = "push"; // whose messages this browser takes, and since which lo
 // Tells the worker who reads the page. It forgets what it keeps of another reader.
 async function tellWorker(reader) {
   const registration = await navigator.serviceWorker?.getRegistration();
-  registration?.active?.postMessage({ reader });
+  registration?.active?.postMessage({ reader, lang: document.documentElement.lang });
 }
 
 // Takes the reader's push messages in this browser. The browser has been allowed to show them.

@@ -13,10 +13,12 @@ function cardOf(html, id) {
 
 async function fetchCard(id, isWhole) {
   const bubble = talk && `/conversations/${talk.dataset.conversation}?after=${Number(id) - 1}`;
-  const response = await fetch(isWhole ? location.href : bubble || `/items/${id}`, {
+  const card = replies?.querySelector(`:scope > [data-id="${id}"]`) ? `/items/${id}?in_thread` : `/items/${id}`;
+  const response = await fetch(isWhole ? location.href : bubble || card, {
     headers: { ...credentials(), ...(isWhole ? {} : { "HX-Request": "true", "HX-Current-URL": location.href }) },
   });
-  if (response.status === 404 && !bubble) removeItem(id);
+  const isGone = response.status === 404 || response.status === 204; // 204: it does not stand in this thread any more
+  if (isGone && !bubble) removeItem(id);
   return response.ok ? cardOf(await response.text(), id) : null;
 }
 

@@ -123,7 +123,11 @@ function menuOf(place) {
 
   // A mute leaves its user out of home and Discover; a block hides both users from each other everywhere.
   document.body.addEventListener("turned-away", ({ detail }) => {
-    say(detail.said);
+    const sent = document.getElementById("acts");
+    say(detail.said, toast.dataset.undo, () => {
+      sent.action = detail.undo;
+      sent.requestSubmit();
+    });
     const theirOwn = `article:has(> .face[href="/@${detail.username}"])`;
     const whole = document.querySelector(`${theirOwn}.whole`);
     const isTheirs = `${location.pathname}/`.startsWith(`/@${detail.username}/`);

@@ -5,7 +5,7 @@
   const dialog = document.getElementById("over-page");
   if (!dialog) return; // an error page
   const place = document.getElementById("over-form");
-  const home = toast.parentElement; // what is said stands in front of the dialog
+  const home = toastBox.parentElement; // what is said stands in front of the dialog
   let address = ""; // of the composer in it
   let at = ""; // its draft
   let isComing = false;
@@ -21,8 +21,8 @@
     }
     address = asked;
     at = place.querySelector("form").dataset.draft;
-    toast.classList.remove("shown");
-    dialog.append(toast);
+    closeToast();
+    dialog.append(toastBox);
     dialog.showModal();
     place.querySelector("form").elements.text.focus();
   }
@@ -36,7 +36,7 @@
 
   // What is written stays a draft, which the composer of the page shows too. What is published leaves it.
   function end() {
-    home.append(toast);
+    home.append(toastBox);
     place.replaceChildren();
     const other = composerAt(at);
     if (other) renewComposer(other);

@@ -11,14 +11,14 @@
   // --- Time
   function filled(word, minutes, seconds) {
     const hours = word.includes("{h}") ? Math.floor(minutes / 60) : 0;
-    return word.replace("{h}", hours).replace("{m}", minutes - 60 * hours)
-      .replace("{s}", String(seconds).padStart(2, "0"));
+    return word.replace("{h}", hours).replace("{m}", minutes - 60 * hours).replace("{s}", seconds);
   }
 
   function until(seconds) {
     if (seconds <= 0) return words.soon;
     const minutes = Math.floor(seconds / 60);
-    if (seconds < FINE) return filled(words.untilSeconds, minutes, seconds % 60);
+    if (seconds < 60) return filled(words.untilSeconds, minutes, seconds);
+    if (seconds < FINE) return filled(words.untilMinutesSeconds, minutes, seconds % 60);
     return filled(seconds < 3600 ? words.untilMinutes : words.untilHours, minutes);
   }
 

@@ -6,33 +6,71 @@ addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229) event.stopImmediatePropagation();
 }, { capture: true });
 
-const toast = document.getElementById("toast");
+// --- The toast: one place for everything that was done, and for what went wrong
+const toast = document.getElementById("toast"); // its words
+const toastBox = toast.parentElement;
+const toastTimes = { least: 6_000, offer: 10_000, letter: 70 }; // milliseconds
 let toastTimer;
+let beforeToast = null; // what had the focus
 
 // Says what happened, and where something may be done about it, offers that.
 function say(text, offer, act) {
   if (!text) return;
-  toast.textContent = text;
-  if (offer) {
-    const button = document.createElement("button");
-    button.textContent = offer;
-    button.className = "plain";
-    button.addEventListener("click", () => {
-      toast.classList.remove("shown");
-      toast.textContent = "";
-      act();
-    });
-    toast.append(" ", button);
+  if (!offer) {
+    showToast([text]);
+    return;
   }
-  toast.classList.add("shown");
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => {
-    toast.classList.remove("shown");
-    toast.querySelector("button")?.remove();
-  }, offer ? 10_000 : 5_000);
+  const button = document.createElement("button");
+  button.textContent = offer;
+  button.className = "plain";
+  button.addEventListener("click", () => {
+    closeToast();
+    act();
+  });
+  showToast([text, " ", button]);
 }
 
+function showToast(parts, isError) {
+  toast.replaceChildren(...parts);
+  toastBox.classList.add("shown");
+  toastBox.classList.toggle("error", Boolean(isError));
+  toastBox.lastElementChild.hidden = false;
+  clearTimeout(toastTimer);
+  if (isError) return; // until it is read
+  const { least, offer, letter } = toastTimes;
+  const stays = Math.max(toast.querySelector("a, button") ? offer : least, letter * toast.textContent.length);
+  toastTimer = setTimeout(expireToast, stays);
+}
+
+function expireToast() {
+  if (toastBox.matches(":hover, :focus-within")) toastTimer = setTimeout(expireToast, 1_000); // somebody is at it
+  else closeToast();
+}
+
+function closeToast() {
+  const hadFocus = toastBox.contains(document.activeElement);
+  toastBox.classList.remove("shown");
+  toastBox.lastElementChild.hidden = true;
+  toast.querySelectorAll("a, button").forEach((offer) => offer.remove());
+  if (hadFocus) beforeToast?.focus({ preventScroll: true });
+}
+
+toastBox.lastElementChild.addEventListener("click", closeToast);
+toastBox.addEventListener("focusin", ({ relatedTarget }) => {
+  if (relatedTarget && !toastBox.contains(relatedTarget)) beforeToast = relatedTarget;
+});
+
+// What the server says as the page comes. A page that the browser brings back has said it before.
+addEventListener("DOMContentLoaded", () => {
+  const told = document.querySelector("ul.messages");
+  if (!told || performance.getEntriesByType("navigation")[0]?.type === "back_forward") return;
+  const lines = Array.from(told.children);
+  const parts = lines.flatMap((line, at) => (at ? ["\n", ...line.childNodes] : [...line.childNodes]));
+  setTimeout(() => showToast(parts, lines.some((line) => line.matches(".error"))), 100); // screen readers hear what changes
+});
+
 // --- Outcomes
+document.body.addEventListener("said", ({ detail }) => showToast([detail.words], detail.problem));
 document.body.addEventListener("published", () => say(toast.dataset.published));
 document.body.addEventListener("held", (event) => say(event.detail.words));
 document.body.addEventListener("saved", (event) => say(event.detail.words ?? toast.dataset.saved));

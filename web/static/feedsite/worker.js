@@ -45,7 +45,7 @@ async function page(event, path) {
     answer = await event.preloadResponse;
     if (!answer || answer.type === "error") answer = await fetch(event.request); // Firefox answers so without a network
   } catch {
-    return (path === "/" && (await lastHome())) || caches.match(SITE.offline, { cacheName: FRAME });
+    return (path === "/" && (await lastHome())) || caches.match(SITE.offline, { cacheName: FRAME, ignoreVary: true });
   }
   const isPage = answer.ok && answer.headers.get("Content-Type")?.startsWith("text/html");
   if (path === "/" && isPage) event.waitUntil(keep(answer.clone(), before));
@@ -76,10 +76,11 @@ function still(policy) {
 }
 
 function asKept(html) {
-  const words = html.match(/ data-last-home="([^"]*)"/)?.[1] ?? "";
+  const [words, again] = ["last-home", "again"].map((name) => html.match(RegExp(` data-${name}="([^"]*)"`))?.[1] ?? "");
   return html
     .replace(/("X-CSRFToken": ")[^"]*|(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1$2")
-    .replace(/<main [^>]*>/, (main) => `${main}<p class="messages last-home" role="status">${words}</p>`);
+    .replace(/<form class="composer|<div class="acts"/g, (rests) => rests.replace(" ", " inert "))
+    .replace(/<main [^>]*>/, (main) => `${main}<p class="last-home" role="status">${words} <a href="/">${again}</a></p>`);
 }
 
 async function lastHome() {
@@ -96,11 +97,20 @@ async function forget() {
 // Pages tell who reads them: what was kept for another reader goes.
 addEventListener("message", (event) => event.waitUntil(heard(event.data, event.source)));
 
-async function heard({ reader }, page) {
+async function heard({ reader, lang }, page) {
+  await keepOffline(lang);
   const kept = await caches.match("/", { cacheName: HOME, ignoreVary: true });
   if (!reader || (kept && kept.headers.get("X-Kept-For") !== reader)) await forget();
   // The home that was there before the worker.
   else if (!kept && page && new URL(page.url).pathname === "/") await keepAnew();
+}
+
+// The page for offline, in the language that the reader has now.
+async function keepOffline(lang) {
+  const kept = await caches.match(SITE.offline, { cacheName: FRAME, ignoreVary: true });
+  if (!lang || !kept || (await kept.text()).includes(`<html lang="${lang}"`)) return;
+  const answer = await fetch(SITE.offline, { cache: "no-cache" }).catch(() => null);
+  if (answer?.ok) await (await caches.open(FRAME)).put(SITE.offline, answer);
 }
 
 async function keepAnew() {
