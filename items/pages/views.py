@@ -18,7 +18,7 @@ from items import actions, idempotency
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, place_of
-from items.conversations.recipients import may_message
+from items.conversations.recipients import may_message, requests_sentence
 from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.saved import SavedKind, saved_page
@@ -438,7 +438,7 @@ def _explain_held(request: PageRequest, item: Item, reader: User) -> None:
 
 
 def _sent_words(item: ItemBody) -> str:
-    return _("Sent. Find it under Messages.")
+    return " ".join(filter(None, [_("Sent. Find it under Messages."), requests_sentence(int(item.id))]))
 
 
 def _held_words(item: ItemBody) -> str:
