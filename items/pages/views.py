@@ -385,7 +385,8 @@ def _lead_on(request: PageRequest, new: Item, reader: User) -> HttpResponse:
     if new.status == Status.IN_REVIEW:
         _explain_held(request, new, reader)
     elif "message" not in request.POST:
-        messages.success(request, _("Published."))
+        sent = _sent_words(hydrate([new.pk], reader)[0]) if new.is_private else _("Published.")
+        messages.success(request, sent)
     return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
 

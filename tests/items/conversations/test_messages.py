@@ -439,6 +439,15 @@ def test_a_later_block_looks_as_a_request_that_nobody_has_read(people: dict[str,
     assert not any(said for _status, said in pages)
 
 
+def test_a_private_mention_from_the_composer_says_it_too(people: dict[str, User]) -> None:
+    browser = logged_in(people["dan"])
+    fields = composed(text="hello @cid", visibility=Visibility.MENTIONED)
+    page = browser.post("/items/new", fields, follow=True).content.decode()
+    assert f"Sent. Find it under Messages. @cid {WAITS}" in page
+    reply = fields | composed(text="more", reply_to=str(Item.objects.latest("pk").pk), visibility=Visibility.MENTIONED)
+    assert WAITS not in browser.post("/items/new", reply, follow=True).content.decode()
+
+
 def test_accepting_a_request_is_not_told(people: dict[str, User]) -> None:
     dan, cid = people["dan"], people["cid"]
     first = write(dan, "cid")
