@@ -49,11 +49,12 @@ def unconfirmed_address(user: User) -> str:
     return row.email if row is not None else ""
 
 
-def user_with_address(address: str) -> User | None:
-    """The active user with this confirmed address. An unknown address takes the same queries."""
+def user_with_address(address: str, *, is_active: bool = True) -> User | None:
+    """The active user, or an inactive one, with this confirmed address. An unknown address takes the same queries."""
     address = address.strip().lower()
-    row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
-    found = list(User.objects.active().with_email(address)[:2])
+    rows = EmailAddress.objects.filter(email=address, verified=True, user__is_active=is_active)
+    row = rows.select_related("user").first()
+    found = list(User.objects.filter(is_active=is_active).with_email(address)[:2])
     if row is not None:
         user: User = row.user
         return user

@@ -19,7 +19,7 @@ from accounts.levels import policy
 from accounts.models import Deletion, Policy, User
 from accounts.signing_in_models import OWN_APP, AppToken, ClientApp
 from accounts.user_admin import PermissionsField, is_super
-from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
+from web.admin import Area, QuickListAdmin, ReadOnlyAdmin, is_writing
 
 __all__ = ["joining_admin"]  # imported to register its pages
 
@@ -79,10 +79,11 @@ for model in (ClientApp, AccessToken, Grant, IDToken, RefreshToken):
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin):
+class GroupAdmin(QuickListAdmin, DjangoGroupAdmin):
     """For superusers only: staff could otherwise give themselves everything."""
 
-    object_history_template = "admin/history.html"
+    area = Area.PEOPLE
+    rank = 4
 
     def wants_proof(self, request: HttpRequest) -> bool:
         """Whether the request changes something, or opens a form that does."""

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.joining import applications, invitations
 from accounts.joining_models import Application, Invitation
 from accounts.levels_admin import handle_column
-from web.admin import ActingAdmin, ReadOnlyAdmin, sentence_with_count
+from web.admin import ActingAdmin, Area, ReadOnlyAdmin, sentence_with_count
 
 SHOWN = 200
 """Characters of a reason in the list."""
@@ -23,12 +23,17 @@ SHOWN = 200
 class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
     """Waiting applications, oldest first."""
 
+    area = Area.PEOPLE
+    rank = 1
     list_display = ("username", "display_name", "email", "beginning", "created_at")
     fields = readonly_fields = ("username", "display_name", "email", "reason", "created_at")
     ordering = ("created_at", "id")
     actions = ("approve", "reject")
     change_form_template = "admin/accounts/application.html"
-    object_history_template = "admin/history.html"
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Application]:
+        """All of them."""
+        return Application.objects.all()
 
     @admin.display(description=_("reason"))
     def beginning(self, application: Application) -> str:
@@ -113,6 +118,8 @@ def _unchanged_message(count: int) -> str:
 class InvitationAdmin(ActingAdmin):
     """All invitations, newest first."""
 
+    area = Area.PEOPLE
+    rank = 3
     list_display = ("id", handle_column("made_by", _("created by")), "uses", "most_uses", "expires_at", "state")
     list_select_related = ("made_by",)
     search_fields = ("=made_by__username", "=code")

@@ -297,8 +297,7 @@ class BigVChangeAdmin(LogAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Add an explanation."""
-        title = gettext("Big accounts: who became one, and when")
-        return super().changelist_view(request, {"title": title, "meaning": MEANING, **(extra_context or {})})
+        return super().changelist_view(request, {"meaning": MEANING, **(extra_context or {})})
 
     @admin.display(description=_("user"))
     def of(self, change: BigVChange) -> SafeString:

@@ -429,7 +429,7 @@ class BigVChange(models.Model):
 
     class Meta:
         verbose_name = _("big account change")
-        verbose_name_plural = _("big accounts")
+        verbose_name_plural = _("big account changes")
         default_permissions = ("view",)
         indexes = [models.Index(fields=["user", "-id"], name="big_v_change_of_user")]
 
@@ -555,8 +555,8 @@ class Policy(models.Model):
     timeline = models.BigIntegerField(db_default=Timeline(), null=True, editable=False)
 
     class Meta:
-        verbose_name = _("policy")
-        verbose_name_plural = _("policy")
+        verbose_name = _("delivery policy")
+        verbose_name_plural = _("delivery policy")
         constraints = [
             models.CheckConstraint(condition=models.Q(id=1), name="policy_one_row"),
             models.CheckConstraint(condition=models.Q(push_level__range=(1, 4)), name="policy_push_level"),

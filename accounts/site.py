@@ -1,7 +1,7 @@
 """The admin's sign-in, guarded like the site's."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import URLPattern, URLResolver, re_path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -22,6 +23,7 @@ from accounts.about.words import favicon_of, logo_of, theme_of
 from accounts.actions import end_streams
 from accounts.models import User
 from accounts.signing_in import guard, sign_in, step_up
+from web.admin import Area
 from web.pages import too_many
 
 SAID_BY_DJANGO = (
@@ -31,6 +33,8 @@ SAID_BY_DJANGO = (
     gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),  # noqa: RUF001 (as Django has it)
 )
 """Texts that Django's Chinese catalogue lacks. Here they get into the site's."""
+COUNTED = 100
+"""More rows that wait are shown as `100+`."""
 
 
 class AdminLoginForm(AdminAuthenticationForm):
@@ -75,7 +79,38 @@ class AdminSite(admin.AdminSite):
         """Add the site's name, logo and colour."""
         site = current()
         looks = {"site_logo": logo_of(site), "site_icon": favicon_of(site), "site_theme": theme_of(site)}
-        return super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
+        context = super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
+        return context | {"here": _place_of(request.path, context["available_apps"])}
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """An area has a page, where Django has one for each app."""
+        areas = "|".join(Area.values)
+        page = re_path(f"^(?P<app_label>{areas})/$", self.admin_view(self.app_index), name="app_list")
+        return [page, *super().get_urls()]
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
+        """The lists that the user may see, by area. `app_label` is one of them."""
+        lists: dict[str, list[Any]] = {area: [] for area in Area if app_label in (None, area.value)}
+        for app in super().get_app_list(request):
+            for each in app["models"]:
+                one: Any = self.get_model_admin(each["model"])
+                if one.area in lists:
+                    lists[one.area].append((one.rank, each["name"], each | {"waiting": partial(_count, one, request)}))
+                    lists[one.area] += [
+                        (one.rank, each["name"], {"name": name, "admin_url": f"{each['admin_url']}?{query}"})
+                        for name, query in one.shortcuts
+                        if each["admin_url"]
+                    ]
+        return [
+            {
+                "name": Area(area).label,
+                "app_label": area,
+                "app_url": reverse("admin:app_list", args=[area]),
+                "models": [each for _rank, _name, each in sorted(models, key=lambda one: one[:2])],
+            }
+            for area, models in lists.items()
+            if models
+        ]
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
         """For staff. Asks for proof if `QuickListAdmin.wants_proof`."""
@@ -119,3 +154,19 @@ class AdminSite(admin.AdminSite):
         if user_id and request.method == "POST":
             end_streams(user_id=user_id)
         return response
+
+
+def _count(one: Any, request: HttpRequest) -> str:
+    """The number of rows that wait in a list, or "" for none."""
+    rows = one.waiting(request)
+    count = 0 if rows is None else rows.order_by("pk")[: COUNTED + 1].count()
+    return f"{COUNTED}+" if count > COUNTED else str(count or "")
+
+
+def _place_of(path: str, areas: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The area and list that an address belongs to."""
+    for area in areas:
+        for each in area["models"]:
+            if each["admin_url"] and path.startswith(each["admin_url"]):
+                return {"area": area, "list": each}
+    return None

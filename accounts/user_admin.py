@@ -23,7 +23,7 @@ from accounts.levels_admin import BigVAdmin
 from accounts.models import User
 from accounts.people import full_name_of, isolated
 from accounts.signing_in import second_factors
-from web.admin import is_list, is_writing, sentence_with_count
+from web.admin import Area, is_list, is_writing, sentence_with_count
 from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -55,9 +55,10 @@ class CreationForm(NormalizedPasswordMixin, AdminUserCreationForm):  # type: ign
 class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
     class Meta(UserChangeForm.Meta):
         model = User
+        widgets: ClassVar[dict[str, Any]] = {"bio": forms.Textarea(attrs={"rows": 3})}
 
 
-class PasswordForm(NormalizedPasswordMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
+class PasswordByAdminForm(NormalizedPasswordMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
     """Writes only the password: other columns change meanwhile."""
 
     def save(self, commit: bool = True) -> User:
@@ -109,9 +110,12 @@ class UserList(ChangeList):
 class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
     """Users. operation.admin registers it."""
 
+    area = Area.PEOPLE
+    rank = 2
+    shortcuts = ((_("Big accounts"), "is_big_v__exact=1"),)
     form = ChangeForm
     add_form = CreationForm
-    change_password_form = PasswordForm
+    change_password_form = PasswordByAdminForm
     list_display: tuple[str, ...] = (
         "username",
         "is_big_v",

@@ -25,7 +25,7 @@ from benchmarks.measure import Size
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from items.models import Item
 from storage.connections import feeds_for_tasks, fetch, pipelined
-from storage.window import INFINITY, Entry, Window
+from storage.window import INFINITY, Window, WindowEntry
 from timeline import inbox, outbox
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -215,14 +215,14 @@ def materialise_outbox(user_id: int) -> None:
     assert outbox.materialise(user_id, token), user_id
 
 
-def entries(user_id: int) -> list[Entry]:
+def entries(user_id: int) -> list[WindowEntry]:
     """The entries of a reader's inbox, newest first."""
     (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).read_command(INFINITY, 100_000)])
     read = Window.slice(reply, 100_000)
-    return [Entry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]
+    return [WindowEntry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]
 
 
-def build_window(key: str, held: Sequence[Entry]) -> None:
+def build_window(key: str, held: Sequence[WindowEntry]) -> None:
     """Build a window of these entries, complete down to the last one."""
     window = Window(key)
     complete = window.complete("bench", 1, held[-1].item_id - 1, held)

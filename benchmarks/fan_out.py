@@ -18,7 +18,7 @@ from benchmarks.community import Community, build_window, entries, fresh_item, m
 from benchmarks.measure import BenchmarkReport, interleaved, over
 from storage.connections import feeds_for_tasks, fetch
 from storage.replies import borrowed_connection, read_replies
-from storage.window import PIPELINE_LENGTH, Entry, deliver
+from storage.window import PIPELINE_LENGTH, WindowEntry, deliver
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
@@ -61,7 +61,7 @@ def fill(community: Community, level: int, followers: Sequence[int]) -> None:
     materialise_inbox(model)
     held = entries(model)[:cap]
     newest, sender = held[0].item_id, held[0].sender_id
-    padding = [Entry(newest + place, sender) for place in range(slack, 0, -1)]
+    padding = [WindowEntry(newest + place, sender) for place in range(slack, 0, -1)]
     for place in range(slack + 1):
         build_window(f"model:{place}", [*padding[slack - place :], *held])
         _zset(client, f"model:rare:{place}", [*padding[slack - place :], *held])
@@ -86,7 +86,7 @@ def rare_key(follower: int) -> str:
     return f"rarein:{follower}"
 
 
-def _zset(client: redis.Redis, key: str, held: Sequence[Entry]) -> None:
+def _zset(client: redis.Redis, key: str, held: Sequence[WindowEntry]) -> None:
     client.unlink(key)
     client.zadd(key, {entry.member: entry.item_id for entry in held})
 
@@ -106,7 +106,7 @@ def _measure(report: BenchmarkReport, community: Community, publisher: int, foll
     times = interleaved(
         {
             "fan_out": lambda number: fanout.fan_out(items[number].pk),
-            "deliver": lambda number: deliver(client, Entry(ids[4 * number], publisher), keys, caps),
+            "deliver": lambda number: deliver(client, WindowEntry(ids[4 * number], publisher), keys, caps),
             "raw": lambda number: raw(client, ids[4 * number + 1], publisher, raw_keys, cap),
             "trimmed rarely": lambda number: rarely(client, ids[4 * number + 2], publisher, rare_keys, cap, number),
             "redis-py": lambda number: by_redis_py(peer, ids[4 * number + 3], publisher, raw_keys, cap),

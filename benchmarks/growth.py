@@ -57,7 +57,7 @@ from items.profiles.profile import find_item, item_count, profile_page, replies_
 from items.search.query import parse
 from items.search.search import search_items
 from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
-from storage.window import Entry
+from storage.window import WindowEntry
 from timeline import active_fans, fanout
 from timeline.home import home_page
 from timeline.inbox import Inbox, Tail
@@ -151,7 +151,7 @@ class Followers:
 def give_windows(followers: Sequence[int]) -> None:
     """Give each follower a window of one old entry, and the same for the peer."""
     client = feeds_for_tasks()
-    old = Entry(2**20, 1)
+    old = WindowEntry(2**20, 1)
     build_window("model:window", [old])
     client.zadd("model:raw", {old.member: old.item_id})
     for first in range(0, len(followers), CHUNK):
@@ -229,7 +229,7 @@ class SenderCosts:
 
     def has_arrived(self, follower: int) -> bool:
         """Whether an inbox has the last item."""
-        return feeds_for_tasks().zscore(Inbox(follower).key, Entry(self.last, self.sender.pk).member) is not None
+        return feeds_for_tasks().zscore(Inbox(follower).key, WindowEntry(self.last, self.sender.pk).member) is not None
 
 
 # --- Followers -----------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ from relations.models import Follow
 from runtime.embedded import die_with_parent, wait_for
 from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.queue import OUTSIDE
-from storage.window import Entry
+from storage.window import WindowEntry
 from timeline.inbox import Inbox
 from timeline.models import Delivery
 
@@ -238,7 +238,7 @@ class _Chores:
 def _missing(people: LaneMembers) -> int:
     """Entries that inboxes of the star's followers lack."""
     posts = Item.objects.filter(sender=people.star).values_list("pk", flat=True)
-    members = [Entry(item_id, people.star.pk).member for item_id in posts]
+    members = [WindowEntry(item_id, people.star.pk).member for item_id in posts]
     commands = [("ZMSCORE", Inbox(fan.pk).key, *members) for fan in people.fans]
     return sum(score is None for scores in pipelined(feeds_for_tasks(), commands) for score in scores)
 

@@ -30,6 +30,8 @@ from web import icons, times
 
 ADMIN = ("admin", "drf_spectacular")
 """Apps of pages with templates in Django's own language."""
+WIDGETS = ("auth", "forms")
+"""Apps of parts that these include."""
 OF_PAGES = (
     "PIL.WebPImagePlugin",
     "accounts.signing_in.webauthn",
@@ -130,7 +132,7 @@ def load_admin_templates() -> None:
     """Load the templates of the admin and of the API's page. Others are not looked for: the admin tries many names."""
     engine: Any = engines["django"].engine  # type: ignore[attr-defined] # the stubs know only the base
     load_lazy(engine, "template_context_processors")
-    for folder in [*engine.dirs, *(Path(apps.get_app_config(each).path, "templates") for each in ADMIN)]:
+    for folder in [*engine.dirs, *(Path(apps.get_app_config(each).path, "templates") for each in (*ADMIN, *WIDGETS))]:
         for path in folder.rglob("*.html"):
             found = engine.get_template(str(path.relative_to(folder)))
             with suppress(TemplateDoesNotExist):  # the one that it extends under its own name

@@ -27,7 +27,7 @@ from items.search.search import matching_items
 from media import attaching
 from media.admin import MediaFileAdmin, ShotList, thumbnails
 from media.models import FACES, MediaFile
-from web.admin import ActedOnAdmin, ModeratedAdmin, is_list, sentence_with_count
+from web.admin import ActedOnAdmin, Area, ModeratedAdmin, is_list, sentence_with_count
 from web.rest import parse_id
 
 FOUND = 1_000
@@ -46,6 +46,8 @@ class ItemList(ShotList):
 class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     """Items to read, delete and restore."""
 
+    area = Area.MODERATION
+    rank = 5
     list_display = (
         "id",
         handle_column("sender", _("author")),

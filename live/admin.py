@@ -17,7 +17,7 @@ from live.models import LiveSession, ReplayDelivery
 from live.replays import fan_out
 from media import attaching
 from media.admin import thumbnails
-from web.admin import ActedOnAdmin, DeliveryAdmin, ModeratedAdmin
+from web.admin import ActedOnAdmin, Area, DeliveryAdmin, ModeratedAdmin
 from web.rest import parse_id
 
 
@@ -25,6 +25,8 @@ from web.rest import parse_id
 class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
     """Live sessions to look at, moderate and show again. The admin cannot edit what hosts planned."""
 
+    area = Area.MODERATION
+    rank = 6
     list_display = (
         "id",
         "title",

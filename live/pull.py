@@ -8,7 +8,7 @@ from live.hydrate import COLUMNS, SessionRow
 from live.visibility import join_active_host, unhidden
 from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
-from storage.window import INFINITY, Entry
+from storage.window import INFINITY, WindowEntry
 
 # Hosts in the reader's feed. The verifying query leaves out suspended hosts, so that windows need not change. Blocks
 # and mutes are few. OFFSET 0 forces an index probe per followee instead of a hash of all hosts.
@@ -77,11 +77,11 @@ class PulledReplay(NamedTuple):
         return cls(position, SessionRow._make(columns))
 
 
-def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
+def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[WindowEntry], int]:
     """A reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     epoch, _position, _host_id = rows[0]
-    entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]
+    entries = [WindowEntry(position, host_id) for _, position, host_id in rows if position is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return epoch, entries[:count], floor
 

@@ -22,7 +22,7 @@ from storage.construction import BuiltWindow, WindowSnapshot
 from storage.deliveries import Attempt
 from storage.ids import NO_BOUND
 from storage.queue import task
-from storage.window import Entry, deliver
+from storage.window import WindowEntry, deliver
 
 EPOCH_TRIES = 3
 STANDING = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"
@@ -119,10 +119,10 @@ def fan_out(session_id: int) -> bool:
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
         attempt.park()
         return False
-    return attempt.run(lambda: _fan_out(session_id, claim.revision, Entry(claim.position, claim.host_id)))
+    return attempt.run(lambda: _fan_out(session_id, claim.revision, WindowEntry(claim.position, claim.host_id)))
 
 
-def _fan_out(session_id: int, revision: int, entry: Entry) -> bool:
+def _fan_out(session_id: int, revision: int, entry: WindowEntry) -> bool:
     for followers in follower_parts(entry.sender_id, 0, NO_BOUND, 1, with_inbox=False):
         windows = [keys.replays(follower_id) for follower_id, _ in followers]
         deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))

@@ -17,7 +17,7 @@ from live.replays import Replays
 from live.snapshot import SnapshotExpiredError, WalkSnapshot
 from live.visibility import concerns_others, host_in_feed, join_active_host, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
-from storage.window import NO_SLICE, Entry, Window
+from storage.window import NO_SLICE, Window, WindowEntry
 from storage.window import Slice as WindowSlice
 
 logger = logging.getLogger(__name__)
@@ -343,7 +343,7 @@ class LiveWalk:
         if window is None:
             return
         members = [
-            Entry(position, host).member
+            WindowEntry(position, host).member
             for position, host in zip(window.entries, window.senders, strict=True)
             if position in by_position and not by_position[position].belongs
         ]

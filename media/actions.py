@@ -43,7 +43,7 @@ from media.offering import BlockedMediaError, check_allowed, reports_blocked_med
 from media.reasons import video_reason
 from media.signals import medium_described
 from media.store import incoming, store
-from storage.connections import database_now
+from storage.connections import database_now, fetch
 from storage.queue import task
 from web.letters import is_blank
 from web.refusals import ConflictError, RefusalError
@@ -57,6 +57,7 @@ FRAMES = 500
 """Most frames of an animation."""
 VIDEOS_WAITING = 10
 """Most videos of a member that wait for their conversion."""
+BUDGET_LOCK = "SELECT FROM pg_advisory_xact_lock(hashtextextended('media.videos', %s))"
 WAITING_SECONDS = 60.0
 """When a member with more may try again."""
 DAY = timedelta(days=1)
@@ -82,7 +83,7 @@ class PictureLimits(NamedTuple):
 POSTED = PictureLimits()
 """The shape of pictures of items."""
 POSTER = PictureLimits(longest=1280, width=1280, small=1280, widths=(160, 320, 640), is_still=True)
-POSTER_FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash")
+POSTER_FACTS = ("small_ext", "small_width", "small_height", "widths", "blurhash", "phash")
 """What is written of a video's poster, whose preview and sizes are stored."""
 
 
@@ -219,6 +220,9 @@ def _request_conversion(row: MediaFile, original: str, *, is_awaited: bool) -> N
     from media.processing import convert_waiting  # it stands above
 
     claim: dict[str, Any] = {"attempts": 1, "tried_at": Now()} if is_awaited else {}
+    if not is_awaited:
+        fetch(BUDGET_LOCK, [row.owner_id])  # uploads at once: each counts the ones before it
+        check_video_budget(row.owner_id)
     VideoConversion.objects.create(media_id=row.pk, owner_id=row.owner_id, original=original, **claim)
     if not is_awaited:
         convert_waiting.delay_on_commit()

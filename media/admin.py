@@ -16,7 +16,7 @@ from django.utils.translation import pgettext
 from media import attaching
 from media.models import MediaFile, MediaState
 from media.reasons import failure_of
-from web.admin import LogAdmin
+from web.admin import Area, LogAdmin
 from web.rest import parse_id
 
 
@@ -65,6 +65,8 @@ def names_of(user_ids: Iterable[int]) -> dict[int, str]:
 class MediaFileAdmin(LogAdmin):
     """Read-only list of media, each veiled. items.admin registers it."""
 
+    area = Area.MODERATION
+    rank = 7
     list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "standing")
     fields = (
         "id",

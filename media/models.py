@@ -109,7 +109,7 @@ class MediaFile(models.Model):
     focus_y = models.FloatField(default=0)
     description = models.CharField(_("description"), max_length=DESCRIPTION_LENGTH, blank=True)
     sha256 = models.CharField("SHA-256", max_length=64, help_text=_("Hash of the uploaded file."))
-    phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture.")
+    phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture, or of a video's own poster.")
     key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
     is_private = models.BooleanField(
         default=False,

@@ -33,8 +33,6 @@ class Poster(NamedTuple):
 
     files: list[Path]
     facts: dict[str, Any]
-    phash: int | None = None
-    """Its perceptual hash."""
 
 
 NONE = Poster([], {"failure": "poster"})
@@ -58,7 +56,7 @@ def _made(file: IO[bytes], draft: str) -> Poster:
     picture = decode_picture(file, base, POSTER)
     names = file_names(base.removesuffix("."), "", picture.small_ext, picture.widths)
     facts = {name: getattr(picture, name) for name in POSTER_FACTS}
-    return Poster([Path(name) for name in names], facts, picture.phash)
+    return Poster([Path(name) for name in names], facts)
 
 
 def files_in(facts: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def set_poster(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile:
             for source, stored in zip(poster.files, names, strict=True):
                 store().save(source, stored)
             with transaction.atomic():
-                picture = MediaFile(owner_id=owner_id, sha256=digest_of(file), phash=poster.phash)
+                picture = MediaFile(owner_id=owner_id, sha256=digest_of(file), phash=poster.facts["phash"])
                 check_blocked(picture, is_face=True)
                 row = _lock_video(owner_id, media_id)
                 _replace(row, name, poster.facts)

@@ -23,7 +23,9 @@ from django.db.models.functions import Now
 from media import posters
 from media.actions import (
     DAY,
+    BlockedError,
     MediaError,
+    check_blocked,
     copy_file,
     delete_stored,
     drop_originals,
@@ -37,6 +39,7 @@ from media.converter import ConvertedVideo, convert
 from media.decoder import DecoderBusyError, DecoderError, is_locked
 from media.files import ORIGINAL, StoreError, new_name
 from media.models import FileMove, MediaFile, MediaState, VideoConversion, file_names
+from media.offering import reports_blocked_media
 from media.signals import video_processed
 from media.store import store
 from storage.claims import CLAIM_LIFE
@@ -175,7 +178,10 @@ def _convert(conversion: VideoConversion, row: MediaFile, *, is_counted: bool) -
         else:
             if is_counted:
                 _count(conversion, video.seconds)
-            _store(row, video, draft, _poster_of(row, draft))
+            try:
+                _store(row, video, draft, _poster_of(row, draft))
+            except BlockedError:
+                _fail(row, "blocked")
 
 
 def _used_seconds(owner_id: int) -> float:
@@ -220,8 +226,9 @@ def _fail(row: MediaFile, reason: str) -> None:
     processing.update(state=MediaState.FAILED, failure=reason)
 
 
+@reports_blocked_media
 def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster: posters.Poster) -> None:
-    """Store the files of a converted video, and write its facts. Raises EndedError.
+    """Store the files of a converted video, and write its facts. Raises EndedError, and BlockedError for its poster.
 
     The files get a new name: another worker, if this one was taken for dead, may be at the same video.
     """
@@ -234,6 +241,9 @@ def _store(row: MediaFile, video: ConvertedVideo, draft: str, poster: posters.Po
             fresh = MediaFile.objects.select_for_update().filter(pk=row.pk, state=MediaState.PROCESSING).first()
             if fresh is None:
                 raise EndedError
+            if not fresh.small_ext:
+                fresh.phash = poster.facts.get("phash")
+                check_blocked(fresh, is_face=False)
             _finish(fresh, name, video, poster.facts)
     except BaseException:
         delete_stored(names)

@@ -20,6 +20,7 @@ def video_reason(code: str) -> str:
         "memory": _("It takes too much memory to convert. Save it as H.264 in MP4."),
         "output": _("It becomes too large. Make it shorter."),
         "budget": _("You uploaded many videos today. Try again tomorrow."),
+        "blocked": _("This site's rules don't allow this picture or video."),
         "stopped": _("Something went wrong on our side. Upload it again."),
     }.get(code, _("It's damaged or incomplete."))
 

@@ -17,6 +17,7 @@ from media.actions import (
     POSTED,
     MediaError,
     PictureLimits,
+    check_blocked,
     copy_file,
     delete_stored,
     picture_job,
@@ -114,7 +115,9 @@ def _poster_of(row: MediaFile, draft: str) -> Poster:
     try:
         with store().open(row.files[0]) as file:
             copy_file(file, source)
-        return poster_of_video(source, draft)
+        poster = poster_of_video(source, draft)
+        check_blocked(MediaFile(owner_id=row.owner_id, sha256=row.sha256, phash=poster.facts["phash"]), is_face=True)
+        return poster
     except (DecoderError, MediaError, FileNotFoundError):
         return NONE
 

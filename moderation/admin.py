@@ -17,7 +17,7 @@ from media.admin import ShotList, thumbnails
 from moderation import appeal_admin, case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
 from moderation.reading import cases_for
-from web.admin import LogAdmin
+from web.admin import Area, LogAdmin
 from web.rest import parse_id
 
 
@@ -25,6 +25,8 @@ from web.rest import parse_id
 class ReportAdmin(LogAdmin):
     """Readers' reports."""
 
+    area = Area.MODERATION
+    rank = 3
     list_display = (
         "created_at",
         "of_item",
@@ -81,6 +83,8 @@ class ReportAdmin(LogAdmin):
 class DecisionAdmin(LogAdmin):
     """The audit log, in sentences."""
 
+    area = Area.MODERATION
+    rank = 4
     list_display = ("at", "sentence", "why")
     list_display_links = ("at",)
     list_filter = ("verb",)

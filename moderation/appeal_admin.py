@@ -1,5 +1,6 @@
 """Appeals and reply templates in the admin."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -17,14 +18,16 @@ from accounts import review
 from accounts.models import User
 from accounts.people import badged_username
 from items.pages.reading import excerpt
+from media import attaching
+from media.models import MediaFile
 from moderation import appeals, sentences
 from moderation.models import GROUNDS_LENGTH, Appeal, AppealState, Case, ReplyTemplate
 from moderation.reading import log_reading
-from web.admin import DecidingMixin, LogAdmin, QuickListAdmin
+from web.admin import Area, DecidingMixin, LogAdmin, QuickListAdmin
 from web.rest import parse_id
 
 
-class StateFilter(admin.SimpleListFilter):
+class AppealStateFilter(admin.SimpleListFilter):
     """Filters appeals by state. Those that wait are the default."""
 
     title = _("state")
@@ -64,8 +67,10 @@ class AnswerForm(forms.Form):
 class AppealAdmin(DecidingMixin, LogAdmin):
     """Appeals, oldest first."""
 
+    area = Area.MODERATION
+    rank = 2
     list_display = ("created_at", "of_user", "of_decision", "words", "state")
-    list_filter = (StateFilter,)
+    list_filter = (AppealStateFilter,)
     list_select_related = ("decision__user", "decision__rule", "decision__by")
     ordering = ("id",)
     sortable_by = ("created_at",)
@@ -77,6 +82,10 @@ class AppealAdmin(DecidingMixin, LogAdmin):
         """Without the caller's own."""
         rows: QuerySet[Appeal] = super().get_queryset(request)
         return rows.exclude(decision__user=request.user.pk)
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Appeal]:
+        """Those without an answer."""
+        return appeals.waiting_appeals(request.user)  # type: ignore[arg-type]
 
     def has_view_permission(self, request: HttpRequest, obj: Appeal | None = None) -> bool:
         """Whether the caller may see appeals. The permission to decide is enough."""
@@ -140,8 +149,12 @@ class AppealAdmin(DecidingMixin, LogAdmin):
         case = None
         if decision.item_id or decision.session_id:
             case = Case.objects.filter(item=decision.item_id, session_id=decision.session_id).order_by("-pk").first()
+        media: Sequence[MediaFile] = ()
         if decision.item:
             log_reading(decision.item, by)
+            media = attaching.media_by_item([decision.item.pk]).get(decision.item.pk, [])
+        elif decision.session_id and (session := review.sessions.find([decision.session_id]).get(decision.session_id)):
+            media = session.media
         return self.admin_site.each_context(request) | {
             "title": str(row).capitalize(),
             "opts": self.opts,
@@ -150,6 +163,8 @@ class AppealAdmin(DecidingMixin, LogAdmin):
             "sentence": sentences.sentence(decision),
             "why": sentences.why(decision),
             "case": case,
+            "media": media,
+            "is_veiled": decision.item is not None and decision.item.is_sensitive,
             "barred": barred,
             "may_answer": row.state == AppealState.WAITING and not barred and self.has_decide_permission(request),
         }
@@ -159,5 +174,7 @@ class AppealAdmin(DecidingMixin, LogAdmin):
 class ReplyTemplateAdmin(QuickListAdmin):
     """Texts to choose from."""
 
+    area = Area.MODERATION
+    rank = 13
     list_display = ("title", "text")
     search_fields = ("title", "text")

@@ -40,7 +40,7 @@ from moderation.forms import GroundsForm
 from moderation.models import Case, CaseState, Decision, ReplyTemplate, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
 from relations.visibility import profile_relation
-from web.admin import DecidingMixin, LogAdmin, confirmation_page, count_referring, sentence_with_count
+from web.admin import Area, DecidingMixin, LogAdmin, confirmation_page, count_referring, sentence_with_count
 from web.paginator import CappedPaginator
 from web.rest import parse_id
 
@@ -64,7 +64,7 @@ def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=CaseState.OPEN)
 
 
-class StateFilter(admin.SimpleListFilter):
+class CaseStateFilter(admin.SimpleListFilter):
     """Filters cases by state. The queue is the default."""
 
     title = _("state")
@@ -120,9 +120,11 @@ class CaseList(ShotList):
 class CaseAdmin(DecidingMixin, LogAdmin):
     """The queue, oldest first."""
 
+    area = Area.MODERATION
+    rank = 1
     paginator = QueuePaginator
     list_display = ("excerpt", "pictures", "sender", "why", "report_count", "opened")
-    list_filter = (StateFilter, "source")
+    list_filter = (CaseStateFilter, "source")
     list_select_related = ("item__sender", "item__root", "host", "decided_by")
     ordering = ("id",)
     sortable_by = ("opened",)
@@ -137,6 +139,10 @@ class CaseAdmin(DecidingMixin, LogAdmin):
     def wants_proof(self, request: HttpRequest) -> bool:
         """Whether the request bans somebody."""
         return "ban" in (request.POST.get("verb"), request.POST.get("action"))
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Case]:
+        """The queue."""
+        return in_queue(cases_for(request.user))  # type: ignore[arg-type]
 
     # --- Columns
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

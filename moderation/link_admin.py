@@ -14,14 +14,16 @@ from items.link_cards.actions import domain_of, host_of
 from items.models import LinkCard, RefusedHost
 from media.admin import thumbnails
 from moderation import links
-from moderation.rule_admin import RuleAdmin
-from web.admin import ActedOnAdmin
+from moderation.rule_admin import HoldingRuleAdmin
+from web.admin import ActedOnAdmin, Area
 
 
 @admin.register(LinkCard)
 class LinkCardAdmin(ActedOnAdmin):
     """Link cards, to look at and to remove."""
 
+    area = Area.MODERATION
+    rank = 8
     list_display = ("url", "title", "state", "error", "is_removed", "asked_at")
     list_filter = ("is_removed",)
     ordering = ("-id",)
@@ -81,9 +83,10 @@ class RefusedHostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
 
 @admin.register(RefusedHost)
-class RefusedHostAdmin(RuleAdmin):
+class RefusedHostAdmin(HoldingRuleAdmin):
     """Refused hosts. Posts show no link cards of their pages."""
 
+    rank = 12
     form = RefusedHostForm
     fields = ("host", "note")
     list_display = ("host", "note", "created_at")

@@ -20,7 +20,7 @@ from media.files import StoreError
 from media.models import MediaFile
 from moderation import hashes, reading
 from moderation.models import PictureAttempt, PictureRule
-from moderation.rule_admin import RuleAdmin
+from moderation.rule_admin import HoldingRuleAdmin
 from web.rest import parse_id
 from web.uploads import one_medium_bytes
 
@@ -82,9 +82,10 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
 
 @admin.register(PictureRule)
-class PictureRuleAdmin(RuleAdmin):
+class PictureRuleAdmin(HoldingRuleAdmin):
     """Blocked pictures. Changes apply to later uploads."""
 
+    rank = 11
     form = PictureRuleForm
     takes_files = {"POST": one_medium_bytes}
     list_display = ("note", "action", "compared", "is_enabled", "attempts", "last_attempt_at", "created_at")

@@ -21,7 +21,7 @@ from accounts.models import User
 from moderation import actions, senders
 from moderation.decisions import Grounds
 from moderation.models import Case, SenderKind, SenderRule, WordRule
-from web.admin import ActingAdmin, DecidingMixin, count_referring, sentence_with_count
+from web.admin import ActingAdmin, Area, DecidingMixin, count_referring, sentence_with_count
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
@@ -51,6 +51,8 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 class SenderRuleAdmin(DecidingMixin, ActingAdmin):
     """Black list, white list and bans."""
 
+    area = Area.MODERATION
+    rank = 9
     list_display = (
         handle_column("user", _("user")),
         "kind",
@@ -146,8 +148,10 @@ class ManyWordsForm(forms.Form):
         return [line.strip() for line in lines if line.strip()]
 
 
-class RuleAdmin(ActingAdmin):
+class HoldingRuleAdmin(ActingAdmin):
     """Rules that hold items."""
+
+    area = Area.MODERATION
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Remove each."""
@@ -162,9 +166,10 @@ class RuleAdmin(ActingAdmin):
 
 
 @admin.register(WordRule)
-class WordRuleAdmin(RuleAdmin):
+class WordRuleAdmin(HoldingRuleAdmin):
     """The word list."""
 
+    rank = 10
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
     search_fields = ("text", "note")

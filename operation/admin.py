@@ -59,7 +59,7 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         context = self.admin_site.each_context(request) | {
             "title": _("The home timeline of @%(name)s") % {"name": user.username},
             "opts": self.opts,
-            "reader": user,
+            "original": user,
             "asked": asked[:40],
             "is_wrong": asked and item_id is None,
             "parts": explain_home(user, item_id=item_id),

@@ -19,7 +19,7 @@ T = TypeVar("T")
 FAILURES: tuple[type[Exception], ...] = (Error, BackupError, *BROKER_FAILURES)
 
 
-class Status(msgspec.Struct):
+class SiteStatus(msgspec.Struct):
     """The answer of `status`. A fact is None if there is none, or if `unknown` says why nobody knows it."""
 
     version: str
@@ -35,7 +35,7 @@ class Status(msgspec.Struct):
     unknown: dict[str, str]
 
 
-def status() -> Status:
+def status() -> SiteStatus:
     """Ask the servers. One that does not answer is named in `unknown`."""
     unknown: dict[str, str] = {}
 
@@ -48,7 +48,7 @@ def status() -> Status:
 
     now = site_now()
     deliveries, _, lag = ask("deliveries", lambda: fetch(BACKLOG, {"now": now})[0]) or (None, 0, 0.0)
-    return Status(
+    return SiteStatus(
         version=VERSION,
         url=settings.SITE_URL,
         programs=running_programs(settings.DATA_DIR),

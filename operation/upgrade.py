@@ -15,7 +15,7 @@ ROOM_BYTES = 2**28
 """Bytes that must stay free in the data folder besides a backup: for new indexes and the log."""
 
 
-class UpgradeError(Exception):
+class UnfitUpgradeError(Exception):
     """A step failed. The message says what to do."""
 
 
@@ -30,7 +30,7 @@ def unapplied() -> list[str]:
 def check_disk_space(file: Path | None) -> list[str]:
     """Say how much space is free in the data folder and at the backup, in sentences.
 
-    Raises UpgradeError if it may not suffice, and StoreError.
+    Raises UnfitUpgradeError if it may not suffice, and StoreError.
     """
     needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
@@ -44,14 +44,14 @@ def _free_space(folder: Path, needed: int) -> str:
     free = shutil.disk_usage(folder).free
     said = f"{free / 2**20:,.0f} MB free in {folder}; the upgrade may need {needed / 2**20:,.0f} MB"
     if free < needed:
-        raise UpgradeError(f"{said}. Delete old backups and logs, or set `--backup` to a file on another disk.")
+        raise UnfitUpgradeError(f"{said}. Delete old backups and logs, or set `--backup` to a file on another disk.")
     return said
 
 
 def check_client() -> None:
-    """Raise UpgradeError without PostgreSQL's client."""
+    """Raise UnfitUpgradeError without PostgreSQL's client."""
     if missing := missing_client():
-        raise UpgradeError(missing)
+        raise UnfitUpgradeError(missing)
 
 
 def check_postgresql() -> None:

@@ -17,7 +17,7 @@ from accounts.people import badge_of
 from accounts.user_admin import UserAdmin
 from relations.followers import reach_of
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
-from web.admin import LogAdmin
+from web.admin import Area, LogAdmin
 from web.rest import parse_id
 
 
@@ -46,6 +46,8 @@ class CountedUserAdmin(UserAdmin):
 class PairAdmin(LogAdmin):
     """Pairs of users, newest first, read-only."""
 
+    area = Area.PEOPLE
+    rank = 5
     sortable_by = ("id",)
     search_help_text = _("Full username or ID of one of the two.")
     sides: tuple[str, str]

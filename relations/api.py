@@ -201,7 +201,7 @@ class MuteView(RelationView):
         return actions.unmute(muter=user, muted=other)
 
 
-class RequestsView(ApiView):
+class FollowRequestsView(ApiView):
     """Requests to follow the caller."""
 
     scopes = "follows"

@@ -5,7 +5,7 @@ from relations import api, csv_views, list_api, list_views, tag_api, tag_views, 
 VERB = "|".join(views.VERBS)
 
 api_patterns = [
-    path("me/follow-requests", api.RequestsView.as_view()),
+    path("me/follow-requests", api.FollowRequestsView.as_view()),
     path("me/follow-requests/<str:username>/accept", api.AcceptView.as_view()),
     path("me/follow-requests/<str:username>/reject", api.RejectView.as_view()),
     path("me/blocks", api.BlocksView.as_view()),

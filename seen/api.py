@@ -204,7 +204,7 @@ class IssuedView(ApiView):
         return HttpResponse(status=204)
 
 
-class FilterView(ApiView):
+class PlayedFilterView(ApiView):
     """Asks which items a user has not seen."""
 
     scopes = "read:statuses"

@@ -6,7 +6,7 @@ api_patterns = [
     path("seen/plays", api.PlaysView.as_view()),
     path("seen/plays/batch", api.PlaysBatchView.as_view()),
     path("seen/issued", api.IssuedView.as_view()),
-    path("seen/filter", api.FilterView.as_view()),
+    path("seen/filter", api.PlayedFilterView.as_view()),
 ]
 
 urlpatterns = [

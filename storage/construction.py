@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from storage.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, pipelined
-from storage.window import Entry, Window
+from storage.window import Window, WindowEntry
 
 
 class BuiltWindow(Window, ABC):
@@ -28,7 +28,7 @@ class WindowSnapshot(NamedTuple):
 
     epoch: int
     floor: int
-    entries: list[Entry]
+    entries: list[WindowEntry]
     cap: int
     """The most entries to keep."""
     pushes: int = 0

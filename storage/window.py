@@ -180,7 +180,7 @@ MERGE = register_script(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WindowEntry:
     """An item in a timeline, and its sender."""
 
     item_id: int
@@ -313,7 +313,7 @@ class Window:
         """Put the window under construction. Replies 0 if it is built or being built for this epoch."""
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
-    def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
+    def complete(self, token: str, epoch: int, floor: int, entries: Iterable[WindowEntry], pushes: int = 0) -> Command:
         """Finish the build that `token` began. Replies 0 if the token is gone.
 
         The snapshot's entries are complete above `floor`. `pushes`: the push generation, or 0.
@@ -329,7 +329,7 @@ class Window:
         """Trim to `cap` and raise the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
-    def merge(self, entries: Sequence[Entry], floor: int) -> Command:
+    def merge(self, entries: Sequence[WindowEntry], floor: int) -> Command:
         """Add a sender's entries above `floor` (0: all), and raise the window's floor."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scores_and_members(entries))
 
@@ -342,12 +342,12 @@ class Window:
         return ("UNLINK", self.key)
 
 
-def scores_and_members(entries: Iterable[Entry]) -> list[str | int]:
+def scores_and_members(entries: Iterable[WindowEntry]) -> list[str | int]:
     """Alternating scores and members, for ZADD."""
     return [part for entry in entries for part in (entry.item_id, entry.member)]
 
 
-def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
+def deliver(client: redis.Redis, entry: WindowEntry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
     """Deliver an entry to many windows. Returns the positions of those that refused it (no window, or below its floor).
 
     ZSCORE and ZADD work on a cluster and cost half as much as a script. ZCARD for each `MEASURE_EVERY`th item. Windows

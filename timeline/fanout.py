@@ -30,7 +30,7 @@ from storage.connections import (
 from storage.deliveries import Attempt
 from storage.ids import NO_BOUND
 from storage.queue import task
-from storage.window import PIPELINE_LENGTH, Entry, deliver
+from storage.window import PIPELINE_LENGTH, WindowEntry, deliver
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
@@ -108,9 +108,9 @@ class FanOutWork(NamedTuple):
     """The policy's generation; None if no window may be used."""
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> WindowEntry:
         """The item as an entry of a window."""
-        return Entry(self.item_id, self.sender_id)
+        return WindowEntry(self.item_id, self.sender_id)
 
     @property
     def to_followers(self) -> bool:
@@ -340,7 +340,7 @@ def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
         _deliver_to(work.entry, part, [cap] * len(part))
 
 
-def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
+def _deliver_to(entry: WindowEntry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
     refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
     metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # without the sender's own
     for first in range(0, len(refused), PIPELINE_LENGTH):

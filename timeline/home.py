@@ -26,7 +26,7 @@ from items.hydrate import body, decorate
 from items.models import Context
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
-from storage.window import INFINITY, Entry, Slice, Window
+from storage.window import INFINITY, Slice, Window, WindowEntry
 from timeline.fold import FOLDED, count_new, folds, folds_and_originals
 from timeline.inbox import Inbox, Tail, deepen
 from timeline.outbox import Outbox
@@ -286,7 +286,7 @@ class HomeWalk:
                 windows.append((Outbox(source), one, truth.without_tag(tag, one.entries)))
         for window, one, gone in windows:
             members = [
-                Entry(item_id, sender_id).member
+                WindowEntry(item_id, sender_id).member
                 for item_id, sender_id in zip(one.entries, one.senders, strict=True)
                 if item_id in gone
             ]
@@ -326,7 +326,7 @@ class HomeWalk:
         if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):
             return
         floor = rows[-1].item_id - 1 if len(rows) == count else 0
-        entries = [Entry(row.item_id, row.sender_id) for row in rows]
+        entries = [WindowEntry(row.item_id, row.sender_id) for row in rows]
         top = min(self.below, findings.inbox_floor + 1)
         tail = Tail(self.scope.reader_id)
         findings.commands.append(tail.complete(findings.tail_token, findings.truth.epoch, floor, top, entries))

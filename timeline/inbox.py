@@ -34,8 +34,8 @@ from storage.queue import task
 from storage.window import (
     BUILD_SECONDS,
     RUN,
-    Entry,
     Slice,
+    WindowEntry,
     scores_and_members,
     to_entries,
     to_number,
@@ -144,7 +144,7 @@ class Inbox(BuiltWindow):
         """
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
-    def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
+    def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[WindowEntry], pushes: int) -> Command:
         """Add a snapshot's entries, complete above `floor`. `pushes`: the push generation, or 0.
 
         Replies 0 for an invalid `token`.
@@ -187,7 +187,7 @@ class Tail:
         bound = ids[-1] - 1 if len(ids) == count else floor
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
-    def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
+    def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[WindowEntry]) -> Command:
         """Write the entries below `top`, unless something was delivered there."""
         below = (entry for entry in entries if entry.item_id < top)
         return (

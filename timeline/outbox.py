@@ -20,7 +20,7 @@ from storage import construction, keys
 from storage.connections import fetch
 from storage.construction import BuiltWindow, WindowSnapshot
 from storage.queue import task
-from storage.window import Entry
+from storage.window import WindowEntry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"
 TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
@@ -64,10 +64,10 @@ class Outbox(BuiltWindow):
         return bool(materialise.delay(self.owner, token))
 
 
-def pull(source: int, count: int) -> tuple[list[Entry], int]:
+def pull(source: int, count: int) -> tuple[list[WindowEntry], int]:
     """Read the newest `count` entries of a source from PostgreSQL, and the floor."""
     query, name = (PULL, "sender") if source > 0 else (TAG_PULL, "tag")
-    entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: Entry(*row))
+    entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: WindowEntry(*row))
     floor = entries[count].item_id if len(entries) > count else 0
     return entries[:count], floor
 

@@ -16,7 +16,7 @@ from accounts.levels.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
 from storage.connections import fetch
-from storage.window import INFINITY, Entry
+from storage.window import INFINITY, WindowEntry
 from timeline.rules import HELD, is_active, original_shown, stream_belongs, stream_is_present, welcome
 from timeline.senders import HOME, Feed, Scope, statement
 
@@ -310,13 +310,13 @@ class HomeCandidate(NamedTuple):
     is_shown: bool
 
 
-def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[Entry], int]:
+def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[WindowEntry], int]:
     """The newest `count` entries for a window, as ((EPOCH, PUSH_GENERATION) of accounts.levels.policy, entries,
     floor).
     """
     params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
     rows = fetch(PULL_WINDOW, params, into=WindowRow._make)
-    entries = [Entry(row.item_id, row.sender_id) for row in rows if row.item_id is not None]
+    entries = [WindowEntry(row.item_id, row.sender_id) for row in rows if row.item_id is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return (rows[0].epoch, rows[0].pushes), entries[:count], floor
 

@@ -4,14 +4,14 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Count as CountOf
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, TextChoices
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext, gettext_noop, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from storage import deliveries
@@ -53,17 +53,42 @@ def is_writing(request: HttpRequest) -> bool:
     return request.method == "POST" or (match is not None and str(match.url_name).endswith(FORMS))
 
 
+class Area(TextChoices):
+    """The parts of the admin, by what people do there."""
+
+    MODERATION = "moderation", _("Moderation")
+    PEOPLE = "people", pgettext_lazy("area of the admin", "People")
+    SITE = "site", _("Site")
+    SYSTEM = "system", _("System")
+
+
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     """Base of the admin's lists whose cost does not grow with their tables."""
 
+    area = Area.SYSTEM
+    rank = 50
+    """The list's place in its area. Lists of one rank stand by name."""
+    shortcuts: Sequence[tuple[Any, str]] = ()
+    """Parts of the list that the area names too: a name, and the query."""
     takes_files: Mapping[str, Limit] = {}
     """Limits of the form for a row, if it has files (web.uploads)."""
     show_full_result_count = False
     paginator = CappedPaginator
+    show_facets = admin.ShowFacets.NEVER
     object_history_template = "admin/history.html"
 
     class Media:
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Any] | None:
+        """The rows that wait for a person. None if the list has no such rows."""
+        return None
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """What was done to a row in the admin."""
+        return super().history_view(request, object_id, {"title": gettext("Log"), **(extra_context or {})})
 
     def wants_proof(self, request: HttpRequest) -> bool:
         """Whether the user must confirm who they are."""
@@ -264,6 +289,10 @@ class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
     """The task that delivers a row by its key."""
     list_filter = (ParkedFilter,)
     actions = ("retry",)
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Any]:
+        """Deliveries that were given up."""
+        return self.model._default_manager.parked()  # type: ignore[no-any-return]
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Whether the user may retry deliveries."""

@@ -80,7 +80,7 @@ def upload_folder() -> Path:
     return path
 
 
-class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
+class SentFile(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
     """An uploaded file on disk, deleted when closed. The path does not contain the sender's name."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
@@ -98,7 +98,7 @@ class FileHandler(FileUploadHandler):
 
     def __init__(self, request: Any = None) -> None:
         super().__init__(request)
-        self._uploads: list[Upload] = []
+        self._uploads: list[SentFile] = []
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         """Begin a file. Raises StopUpload for too many files, and OSError."""
@@ -106,14 +106,14 @@ class FileHandler(FileUploadHandler):
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
         with self._all_or_nothing():
-            self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
+            self._uploads.append(SentFile(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Write a part of the file. On a full disk deletes the body's files and raises OSError."""
         with self._all_or_nothing():
             self._uploads[-1].write(raw_data)
 
-    def file_complete(self, file_size: int) -> Upload:
+    def file_complete(self, file_size: int) -> SentFile:
         """The file, ready to read from its beginning."""
         upload = self._uploads[-1]
         with self._all_or_nothing():

@@ -24,7 +24,7 @@ from accounts.about.site import Site, current
 from media.actions import MediaError
 from media.decoder import DecoderBusyError
 from media.files import StoreError
-from web.admin import QuickListAdmin, confirmation_page, is_writing
+from web.admin import Area, QuickListAdmin, confirmation_page, is_writing
 from web.uploads import one_medium_bytes
 
 ANNOUNCEMENTS = {f"announcement_{code.replace('-', '_')}": code for code, _name in settings.LANGUAGES}
@@ -42,8 +42,8 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     new_logo = forms.FileField(
         label=_("New logo"),
         required=False,
-        help_text=_("A picture. We crop it to a square."),
-        widget=forms.FileInput(attrs={"accept": "image/*"}),
+        help_text=_("Choose a picture, or drop it on the field. We crop it to a square."),
+        widget=forms.FileInput(attrs={"accept": "image/*", "data-preview": _("Preview")}),
     )
     remove_logo = forms.BooleanField(label=_("Remove logo"), required=False)
 
@@ -99,6 +99,9 @@ def _own_text(text: str, draft: str) -> str:
 class OwnersAdmin(QuickListAdmin):
     """Rows for superusers only."""
 
+    area = Area.SITE
+    rank = 50
+
     def wants_proof(self, request: HttpRequest) -> bool:
         """Whether the request changes something, or opens a form that does."""
         return is_writing(request)
@@ -144,6 +147,7 @@ SiteForm.declared_fields.update(
 class SiteAdmin(OwnersAdmin):
     """The one row. The first save creates it."""
 
+    rank = 1
     form = SiteForm
     takes_files = {"POST": one_medium_bytes}
     # Django's two fields have no labels, and their calendar styles itself inline.
@@ -164,10 +168,13 @@ class SiteAdmin(OwnersAdmin):
         (_("Terms and privacy"), {"fields": ("terms", "privacy", "shows_figures")}),
     )
 
+    class Media:
+        js = ("about/logo.js",)
+
     @admin.display(description=_("logo"))
     def logo_now(self, row: SiteSettings) -> SafeString:
         """The current logo."""
-        return format_html('<img src="{}" alt="" width="64" height="64">', icon_url(row.logo, "icon-192"))
+        return format_html('<img class="logo" src="{}" alt="">', icon_url(row.logo, "icon-192"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """False: there is one site."""

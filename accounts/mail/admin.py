@@ -3,11 +3,12 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop, ngettext
 
 from accounts.mail.actions import retry
-from accounts.mail.models import Letter
+from accounts.mail.models import Letter, LetterState
 from web.admin import ActingAdmin, LogAdmin
 
 
@@ -32,6 +33,10 @@ class LetterAdmin(LogAdmin, ActingAdmin):
         "sent_at",
     )
     actions = ("retry",)
+
+    def waiting(self, request: HttpRequest) -> QuerySet[Letter]:
+        """Letters that were given up, and can be tried again."""
+        return Letter.objects.filter(state=LetterState.FAILED, expires_at__gt=timezone.now())
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Whether the request may retry letters."""

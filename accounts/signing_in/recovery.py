@@ -1,7 +1,8 @@
 """Setting a forgotten password by a link to the confirmed e-mail address.
 
 A request writes one row for any input, so the answer reveals nothing. The link signs date, password, address, last
-sign-in and session epoch. It signs nobody in, so second factors still count.
+sign-in and session epoch. It signs nobody in, so second factors still count. A suspended user may set a password, too:
+logging in then leads to the page where they appeal.
 """
 
 from datetime import timedelta
@@ -19,6 +20,7 @@ from accounts import addresses, passwords
 from accounts.actions import check_password_shape, write_password
 from accounts.mail import actions as mail
 from accounts.models import ResetRequest, User
+from accounts.signing_in import sign_in
 from storage.queue import only_if_rows, task
 from web import rates
 
@@ -83,11 +85,22 @@ def _process_one() -> bool:
 
 
 def account_of(name_or_address: str) -> User | None:
-    """The active account with this name or confirmed address."""
+    """The account with this name or confirmed address, if its user may log in or is suspended."""
     text = name_or_address.strip()
     if "@" in text.lstrip("@"):
-        return addresses.user_with_address(text)
-    return User.objects.active().named(text.lstrip("@")).first()
+        user = addresses.user_with_address(text) or addresses.user_with_address(text, is_active=False)
+    else:
+        user = User.objects.named(text.lstrip("@")).first()
+    return user if user is not None and _may_prove(user) else None
+
+
+def _may_prove(user: User) -> bool:
+    """Whether a right password leads anywhere: to the site, or to the page of a suspension."""
+    try:
+        sign_in.check_active(user)
+    except sign_in.LoginRefusedError:
+        return False
+    return user.deleted_at is None
 
 
 def reset_link(user: User) -> str:
@@ -100,10 +113,10 @@ def reset_link(user: User) -> str:
 def user_of_link(number: str, token: str) -> User | None:
     """The account of a valid link."""
     try:
-        user = User.objects.active().filter(pk=base36_to_int(number)).first()
+        user = User.objects.filter(pk=base36_to_int(number)).first()
     except (ValueError, OverflowError):
         return None
-    return user if user is not None and tokens.check_token(user, token) else None
+    return user if user is not None and tokens.check_token(user, token) and _may_prove(user) else None
 
 
 @transaction.atomic
@@ -117,8 +130,8 @@ def set_password(*, number: str, token: str, new: str) -> User:
     except ValidationError as error:
         raise ValidationError({"new_password": error.error_list}) from error
     hashed = passwords.hashed(new)  # takes long, so before the lock
-    held = User.objects.active().locked().filter(pk=user.pk).first()
-    if held is None or not tokens.check_token(held, token):  # used or ended meanwhile
+    held = User.objects.locked().filter(pk=user.pk).first()
+    if held is None or not tokens.check_token(held, token) or not _may_prove(held):  # used or ended meanwhile
         raise SpentResetError
     write_password(user=user, hashed=hashed)
     addresses.send_notice(user, "password_changed")

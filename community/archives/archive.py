@@ -55,7 +55,7 @@ class ArchiveError(ValueError):
     """The archive cannot be read. The message is a key of models.FAILURES."""
 
 
-class Bounds(NamedTuple):
+class ArchiveBounds(NamedTuple):
     """Maximum bytes in all, of a JSON file, and of a picture or video."""
 
     total: int
@@ -63,7 +63,7 @@ class Bounds(NamedTuple):
     medium: int
 
 
-def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
+def unpack(source: Path, folder: Path, bounds: ArchiveBounds) -> None:
     """Unpack into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
     try:
         _unpack(source, folder, _UnpackBudget(bounds))
@@ -119,14 +119,14 @@ def _medium_name(name: str) -> str | None:
     return f"medium-{hashlib.sha256(rest.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def _max_bytes(target: str, bounds: Bounds) -> int:
+def _max_bytes(target: str, bounds: ArchiveBounds) -> int:
     if target in LISTS:
         return LIST_BYTES
     return bounds.json if target.endswith(".json") else bounds.medium
 
 
 class _UnpackBudget:
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ArchiveBounds) -> None:
         self._bounds = bounds
         self.left = bounds.total
         self._unread = bounds.total + (64 << 20)  # plus headers and padding

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 from community.archives import archive, finding
-from community.archives.archive import ArchiveError, Bounds
+from community.archives.archive import ArchiveBounds, ArchiveError
 from runtime.loaded_programs import LoadedProgram
 from storage.queue import check_lane
 
@@ -26,10 +26,10 @@ class ReaderError(Exception):
     """The process died, or the disk is full."""
 
 
-def bounds() -> Bounds:
+def bounds() -> ArchiveBounds:
     """Limits for unpacking an archive."""
     medium = max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)
-    return Bounds(settings.ARCHIVE_BYTES + archive.JSON_BYTES, archive.JSON_BYTES, medium)
+    return ArchiveBounds(settings.ARCHIVE_BYTES + archive.JSON_BYTES, archive.JSON_BYTES, medium)
 
 
 def cpu_seconds() -> int:

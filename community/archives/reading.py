@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from community.archives import finding
-from community.archives.archive import LIST_BYTES, ArchiveError, Bounds, unpack
+from community.archives.archive import LIST_BYTES, ArchiveBounds, ArchiveError, unpack
 from community.archives.finding import OutboxError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
@@ -21,7 +21,7 @@ MEMORY_BYTES = 320 << 20
 
 def limit_process(job: dict[str, Any]) -> None:
     """Limit the process. Beyond: MemoryError, OSError, or a kill by the kernel."""
-    bounds = Bounds(*job["bounds"])
+    bounds = ArchiveBounds(*job["bounds"])
     for kind, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES + bounds.json),
         (resource.RLIMIT_FSIZE, max(bounds.total, LIST_BYTES + 1)),
@@ -38,7 +38,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """The `count` of posts, or a `reason`: a key of models.FAILURES, or "full"."""
     folder = Path(job["folder"])
     try:
-        unpack(Path(job["source"]), folder, Bounds(*job["bounds"]))
+        unpack(Path(job["source"]), folder, ArchiveBounds(*job["bounds"]))
         return {"count": finding.write_index(folder / "outbox.json", job["items"])}
     except (ArchiveError, OutboxError) as error:
         return {"reason": str(error)}

@@ -171,6 +171,18 @@ def write_participants(item: Item, people: Sequence[int]) -> None:
     fetch(CORRESPOND, params)
 
 
+def requests_sentence(item_id: int) -> str:
+    """Who gets a conversation's first message under requests. "" if nobody does, and for later messages.
+
+    A mute and a block change nothing in it, and neither does accepting: it is said once.
+    """
+    asked = Participant.objects.filter(conversation=item_id, is_request=True).order_by("user_id")
+    names = [f"@{name}" for name in asked.values_list("user__username", flat=True)]
+    if not names:
+        return ""
+    return _("%(names)s will see this under message requests.") % {"names": ", ".join(names)}
+
+
 def reaches_exactly(names: Iterable[str], *, sender: User, answered: Item) -> bool:
     """Whether a reply reaches exactly these lower-case names."""
     conversation = answered.conversation_id or answered.pk

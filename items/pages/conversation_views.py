@@ -21,7 +21,7 @@ from items.conversations.conversations import (
     open_conversation,
 )
 from items.conversations.messages import conversation_with, messages_page
-from items.conversations.recipients import addressees, may_message
+from items.conversations.recipients import addressees, may_message, requests_sentence
 from items.finding import item_row
 from items.listing import ItemPage
 from items.models import Item
@@ -127,6 +127,8 @@ def begin(request: PageRequest, reader: User) -> HttpResponse:
     if new is None:
         context = {"form": form, "spot": "message"}
         return show(request, "items/new_message.html", context, part="items/_new_message.html", status=INVALID)
+    if words := requests_sentence(new.pk):
+        messages.info(request, words)
     return redirect_to(request, reverse("conversation", args=[new.conversation_id or new.pk]))
 
 

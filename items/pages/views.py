@@ -19,7 +19,7 @@ from items import actions, idempotency
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, place_of
-from items.conversations.recipients import may_message
+from items.conversations.recipients import may_message, requests_sentence
 from items.finding import item_row, own_item, quote_of_own
 from items.hydrate import hydrate
 from items.likes.saved import SavedKind, saved_page
@@ -396,7 +396,8 @@ def _lead_on(request: PageRequest, new: Item, reader: User) -> HttpResponse:
     if new.status == Status.IN_REVIEW:
         _explain_held(request, new, reader)
     elif "message" not in request.POST:
-        words, leads_to = _("Published."), next_page(request)
+        words = _sent_words(hydrate([new.pk], reader)[0]) if new.is_private else _("Published.")
+        leads_to = next_page(request)
         messages.success(request, with_view(words, reverse("item", args=[new.pk])) if leads_to else words)
     return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
@@ -450,7 +451,7 @@ def _explain_held(request: PageRequest, item: Item, reader: User) -> None:
 
 
 def _sent_words(item: ItemBody) -> str:
-    return _("Sent. Find it under Messages.")
+    return " ".join(filter(None, [_("Sent. Find it under Messages."), requests_sentence(int(item.id))]))
 
 
 def _held_words(item: ItemBody) -> str:

@@ -82,7 +82,7 @@ class ConversationsView(ApiView):
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
 
 
-class RequestsView(ApiView):
+class MessageRequestsView(ApiView):
     """Private mentions from strangers."""
 
     scopes = "statuses"

@@ -257,7 +257,7 @@ class LikeView(ApiView):
         return _undo_act(actions.unlike, request, item_id)
 
 
-class MuteView(ApiView):
+class MuteThreadView(ApiView):
     scopes = "mutes"
 
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})

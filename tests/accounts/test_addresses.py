@@ -16,7 +16,7 @@ from accounts.joining import actions as joining
 from accounts.mail.models import Letter
 from accounts.models import AddressCheck, EmailAddress, User
 from accounts.signing_in import recovery
-from accounts.user_admin import PasswordForm
+from accounts.user_admin import PasswordByAdminForm
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pages import logged_in
@@ -106,7 +106,7 @@ def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
         case "everywhere":
             log_out_everywhere(user=user)
         case "by an admin":
-            form = PasswordForm(user, {"password1": "another long one", "password2": "another long one"})
+            form = PasswordByAdminForm(user, {"password1": "another long one", "password2": "another long one"})
             assert form.is_valid()
             form.save()
     assert Client().get(path).status_code == 410

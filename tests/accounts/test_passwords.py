@@ -14,7 +14,7 @@ from accounts.joining import actions as joining
 from accounts.joining import applications
 from accounts.models import User
 from accounts.signing_in import recovery
-from accounts.user_admin import CreationForm, PasswordForm
+from accounts.user_admin import CreationForm, PasswordByAdminForm
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pages import logged_in
 
@@ -93,7 +93,7 @@ def test_a_new_account_takes_any_form(settings: Any) -> None:
 
 
 def test_the_admins_forms_take_any_form(ann: User) -> None:
-    form = PasswordForm(ann, {"password1": NFD_NEW, "password2": NEW, "usable_password": "true"})
+    form = PasswordByAdminForm(ann, {"password1": NFD_NEW, "password2": NEW, "usable_password": "true"})
     assert form.is_valid(), form.errors
     form.save()
     assert logs_in(NEW)
@@ -103,7 +103,7 @@ def test_the_admins_forms_take_any_form(ann: User) -> None:
     assert logs_in(NFD_NEW, "bob")
     wide = "１２３４５６７８９０"  # noqa: RUF001
     for weak in (
-        PasswordForm(ann, {"password1": wide, "password2": wide, "usable_password": "true"}),
+        PasswordByAdminForm(ann, {"password1": wide, "password2": wide, "usable_password": "true"}),
         CreationForm({"username": "dan", "password1": wide, "password2": wide, "usable_password": "true"}),
     ):
         assert "password2" in weak.errors

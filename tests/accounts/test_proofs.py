@@ -19,7 +19,7 @@ from accounts.mail.models import Letter
 from accounts.models import Authenticator, EmailAddress, User
 from accounts.signing_in import places, recovery, second_factors
 from accounts.signing_in_models import ClientApp
-from accounts.user_admin import PasswordForm
+from accounts.user_admin import PasswordByAdminForm
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.effort import tries
@@ -218,7 +218,7 @@ def everywhere(user: User) -> None:
 
 
 def set_by_admin(user: User) -> None:
-    form = PasswordForm(user, {"password1": NEW, "password2": NEW, "usable_password": "true"})
+    form = PasswordByAdminForm(user, {"password1": NEW, "password2": NEW, "usable_password": "true"})
     assert form.is_valid()
     form.save()
 

@@ -17,7 +17,7 @@ from items.models import Item
 from relations.models import Follow
 from runtime.embedded import Home, feeds, wait_for
 from storage.connections import feeds_for_tasks, pipelined
-from storage.window import BEGIN, COMPLETE, Entry
+from storage.window import BEGIN, COMPLETE, WindowEntry
 from tests.support.effort import tries
 from tests.support.sites import Worker, until
 from tests.support.web import WebServer, tokens_of
@@ -50,7 +50,7 @@ def community(readers: int) -> tuple[list[User], list[list[int]]]:
         for followee in circles[place % CIRCLES]
     )
     Item.objects.bulk_create(Item(sender=chance.choice(said_by), content={"text": "words"}) for _ in range(400))
-    entries = [Entry(*row) for row in Item.objects.values_list("pk", "sender_id")]
+    entries = [WindowEntry(*row) for row in Item.objects.values_list("pk", "sender_id")]
     inboxes = []
     for circle in circles:
         ids = {followee.pk for followee in circle}

@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings as site
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -25,7 +28,9 @@ from media import actions, captioning, posters, processing, sweeping
 from media.files import StoreError
 from media.models import MediaFile, MediaState, VideoConversion
 from media.processing import convert_waiting
+from media.reasons import failure_of, video_reason
 from media.store import store
+from moderation.models import PictureAction, PictureRule
 from notifications.feed import unread_count
 from tests.support.api import client_of
 from tests.support.factories import UserFactory
@@ -386,6 +391,58 @@ def test_a_member_has_so_many_videos_and_seconds(client: APIClient, ann: User, s
     assert send(client_of(UserFactory.create())).status_code == 202
     VideoConversion.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
     assert send(client).status_code == 202
+
+
+@pytest.mark.slow
+def test_uploads_at_once_do_not_pass_the_bound(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(actions.VIDEOS_WAITING - 1):
+        VideoConversion.objects.create(owner_id=ann.pk, media_id=number + 1, original=str(number))
+    at_the_check = threading.Barrier(3)
+    check = actions.check_video_budget
+    passed = threading.local()
+
+    def check_together(owner_id: int) -> None:
+        check(owner_id)
+        if not hasattr(passed, "first"):
+            passed.first = True
+            at_the_check.wait(30)
+
+    def sent_or_refused(number: int) -> bool:
+        try:
+            sent(ann, mp4(secret=b"%d" % number * 17))
+        except actions.VideoBudgetError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    monkeypatch.setattr(actions, "check_video_budget", check_together)
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(sent_or_refused, range(3))) == [False, False, True]
+    assert VideoConversion.objects.filter(finished_at=None).count() == actions.VIDEOS_WAITING
+    assert len(endings()) == 1, "what was refused is not stored"
+
+
+@pytest.mark.parametrize("action", PictureAction.values)
+def test_an_automatic_poster_is_compared_as_a_picture(ann: User, action: str) -> None:
+    known = sent(ann)
+    assert convert_waiting()
+    known.refresh_from_db()
+    assert known.phash is not None
+    rule = PictureRule.objects.create(sha256="f" * 64, phash=known.phash, action=action)
+    again = sent(ann, mp4(secret=b"7" * 17))
+    post(again, visibility=Visibility.PUBLIC)
+    assert convert_waiting()
+    assert scheduling.publish_due() == (action == PictureAction.HOLD)
+    again.refresh_from_db()
+    rule.refresh_from_db()
+    assert rule.attempts == 1
+    if action == PictureAction.REJECT:
+        assert (again.state, failure_of(again)) == ("failed", video_reason("blocked"))
+        assert len(files_of(site.MEDIA_DIR)) == len(known.files)
+    else:
+        assert again.state == "ready"
+        assert Item.objects.get().status == "in_review"
 
 
 def test_a_long_video_is_refused_before_the_work(client: APIClient, settings: Any) -> None:

@@ -5,13 +5,13 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
+from accounts import site as admin_site
 from accounts.joining_models import Application
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions, reports, senders
 from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, WordRule
-from moderation.templatetags import desk as tags
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
@@ -58,7 +58,7 @@ def now() -> str:
 def waiting(desk: Client) -> dict[str, str]:
     """The front page's counts, by list."""
     page = text(desk.get("/admin/"))
-    return dict(re.findall(r'<th scope="row"><a href="([^"]+)">[^<]+</a></th><td>([^<]+)</td>', page))
+    return dict(re.findall(r'<a href="([^"]+)" class="waiting">(\S+) waiting</a>', page))
 
 
 def test_the_front_page_says_what_waits(
@@ -72,13 +72,52 @@ def test_the_front_page_says_what_waits(
     assert waiting(desk) == {CASES: "3"}, "a moderator may not see applications"
     with statements() as asked:
         assert waiting(admin_client) == {CASES: "3", "/admin/accounts/application/": "2"}
-    assert sum("LIMIT 101" in one for one in asked) == 3
+    assert sum("LIMIT 101" in one for one in asked) == 6, "also letters and deliveries that were given up"
     deciding = User.objects.create(username="deciding", is_staff=True)
     deciding.user_permissions.add(Permission.objects.get(codename="decide_case"))
     by_them = logged_in(deciding)
     assert waiting(by_them) == {CASES: "3"}, "the queue is theirs, too"
-    monkeypatch.setattr(tags, "COUNTED", 2)
+    monkeypatch.setattr(admin_site, "COUNTED", 2)
     assert waiting(admin_client) == {CASES: "2+", "/admin/accounts/application/": "2"}
+
+
+def test_areas_are_in_the_order_of_the_work(desk: Client, admin_client: Client) -> None:
+    sections = re.compile(r'class="section">([^<]+)<')
+    assert sections.findall(text(admin_client.get("/admin/"))) == ["Moderation", "People", "Site", "System"]
+    assert sections.findall(text(desk.get("/admin/")))[0] == "Moderation"
+    lists = [each["name"] for each in admin_client.get("/admin/moderation/").context["app_list"][0]["models"]]
+    assert lists[:5] == ["Cases", "Appeals", "Reports", "Decisions", "Posts"]
+    assert admin_client.get("/admin/items/").status_code == 404
+    page = text(admin_client.get(f"{CASES}"))
+    assert sections.findall(page) == ["Moderation", "People", "Site", "System"], "the sidebar"
+
+
+def test_the_path_above_a_page_names_its_area_and_list(admin_client: Client) -> None:
+    user = UserFactory.create(username="ann")
+    page = f"/admin/accounts/user/{user.pk}"
+    people = [("/admin/", "Admin"), ("/admin/people/", "People")]
+    users = [*people, ("/admin/accounts/user/", "Users")]
+    for address, above, last in (
+        ("/admin/people/", people[:1], "People"),
+        ("/admin/accounts/user/", people, "Users"),
+        (f"{page}/change/", users, "ann"),
+        (f"{page}/history/", [*users, (f"{page}/change/", "ann")], "Log"),
+        (f"{page}/home/", [*users, (f"{page}/change/", "ann")], "The home timeline of @ann"),
+        (f"{page}/password/", [*users, (f"{page}/change/", "ann")], "Change password: ann"),
+    ):
+        found = re.search(r'<div class="breadcrumbs">(.*?)</div>', text(admin_client.get(address)), re.DOTALL)
+        assert found is not None
+        assert re.findall(r'<a href="([^"]+)">([^<]+)</a>', found[1]) == above, address
+        assert found[1].rpartition("&rsaquo;")[2].strip() == last
+
+
+def test_big_accounts_are_a_list_of_accounts(admin_client: Client) -> None:
+    UserFactory.create(username="small")
+    UserFactory.create(username="star", is_big_v=True)
+    found = re.search(r'<a href="([^"]+)">Big accounts</a>', text(admin_client.get("/admin/people/")))
+    assert found is not None
+    listed_users = admin_client.get(found[1]).context["cl"].result_list
+    assert [user.username for user in listed_users] == ["star"]
 
 
 # --- The queue -------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from tests.support.at_once import at_once
 from tests.support.cases import Say, log, report, status
 from tests.support.factories import UserFactory
 from tests.support.pages import logged_in
+from tests.support.picture_posts import posted, sent
+from tests.support.pictures import jpeg
 from web.refusals import MissingError
 
 pytestmark = pytest.mark.django_db
@@ -272,6 +274,16 @@ def test_the_admin_answers(desk: Client, moderator: User, colleague: User, say: 
     assert status(item) == Status.PUBLISHED
     again = desk.post(address, {"verb": "reject", "text": ""}, follow=True).content.decode()
     assert "Another moderator has answered this appeal." in again
+
+
+@pytest.mark.slow
+def test_an_appeal_shows_the_pictures_of_the_post(desk: Client, colleague: User, sender: User) -> None:
+    picture = sent(sender, jpeg())
+    item = posted(sender, picture, text="words")
+    actions.reject_by_hand(item_id=item.pk, by=colleague, grounds=GROUNDS)
+    row = appeals.appeal(user=sender, decision_id=decisions_about(sender).get().pk, text="Look again.")
+    page = desk.get(f"/admin/moderation/appeal/{row.pk}/change/").content.decode()
+    assert f'src="/staff/media/{picture}/preview"' in page
 
 
 # --- Reporters and moderators ----------------------------------------------------------------------------

@@ -11,12 +11,14 @@ import pyotp
 import pytest
 from django.test import Client
 from django.utils import timezone
+from oauth2_provider.models import AccessToken
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from accounts.deactivation import deactivate
-from accounts.models import User
-from accounts.signing_in import second_factors, suspension
+from accounts.mail.models import Letter
+from accounts.models import EmailAddress, User
+from accounts.signing_in import recovery, second_factors, suspension
 from moderation import actions, appeals, senders
 from moderation.decisions import Grounds, decisions_about
 from moderation.models import Appeal, SenderRule
@@ -202,6 +204,48 @@ def test_an_accepted_appeal_opens_the_account(banned: User, client: Client) -> N
     appeals.answer(appeal_id=Appeal.objects.get().pk, by=_other_moderator(), accepts=True)
     assert client.get(address).status_code == 410
     assert client.post("/login", {"username": "sender", "password": PASSWORD})["Location"] == "/"
+
+
+@pytest.mark.slow
+def test_a_forgotten_password_is_no_obstacle_to_the_appeal(banned: User, client: Client) -> None:
+    EmailAddress.objects.create(user=banned, email="sender@example.org", verified=True, primary=True)
+    Letter.objects.all().delete()
+    for asked in ("sender", "sender@example.org"):
+        recovery.request_reset(asked=asked, language="en")
+    recovery.process_reset_requests()
+    first, second = [
+        re.sub(r"^https?://[^/]+", "", each.context["link"]) for each in Letter.objects.filter(kind="reset")
+    ]
+    answer = client.post(first, {"new": "another long password"})
+    assert answer["Location"] == "/login"
+    assert client.get(second).status_code == 410, "used"
+    assert "sessionid" not in client.cookies
+    banned.refresh_from_db()
+    assert not banned.is_active
+    address = right_of(client, "another long password")
+    assert address.startswith("/suspended/")
+    assert "Your appeal is sent." in client.post(address, {"text": "Not me."}, follow=True).content.decode()
+    assert client.get("/settings").status_code == 302, "logged out"
+    refused = sign_in("another long password")
+    assert (refused.status_code, refused.json().get("token")) == (403, None)
+    assert not AccessToken.objects.filter(user=banned).exists()
+
+
+@pytest.mark.parametrize("how", ["deactivated", "deleted"])
+def test_who_is_not_suspended_sets_no_password(sender: User, moderator: User, client: Client, how: str) -> None:
+    EmailAddress.objects.create(user=sender, email="sender@example.org", verified=True, primary=True)
+    link = re.sub(r"^https?://[^/]+", "", recovery.reset_link(sender))
+    if how == "deactivated":
+        deactivate(user=sender)
+    else:
+        senders.ban(user=sender, by=moderator, reason="troll", grounds=Grounds("Enough."))
+        User.objects.filter(pk=sender.pk).update(deleted_at=timezone.now())
+        link = re.sub(r"^https?://[^/]+", "", recovery.reset_link(User.objects.get(pk=sender.pk)))
+    recovery.request_reset(asked="sender", language="en")
+    recovery.request_reset(asked="sender@example.org", language="en")
+    recovery.process_reset_requests()
+    assert not Letter.objects.filter(kind="reset").exists()
+    assert client.post(link, {"new": "another long password"}).status_code == 410
 
 
 def test_rates_of_the_right(banned: User, client: Client, settings: Settings) -> None:

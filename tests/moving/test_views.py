@@ -132,7 +132,7 @@ def test_an_upload_is_moved_and_not_copied(user: User, settings: Any, tmp_path: 
     from community.archives.actions import begin
 
     settings.MEDIA_INCOMING = tmp_path / "incoming"
-    upload = uploads.Upload("a.zip", None, None)
+    upload = uploads.SentFile("a.zip", None, None)
     upload.write(zipped(files_of([note(1)])).read())
     upload.flush()
     made = begin(user=user, file=upload)  # type: ignore[arg-type]  # it has all of a file that is asked for

@@ -509,7 +509,7 @@ def test_a_client_that_is_missing_or_too_old_is_named(monkeypatch: pytest.Monkey
     assert f"postgresql-client-{server}" in said
     (finding, *_) = disks.backups(timezone.now())
     assert (finding.state, finding.text) == ("warning", said)
-    with pytest.raises(upgrade.UpgradeError, match=f"postgresql-client-{server}"):
+    with pytest.raises(upgrade.UnfitUpgradeError, match=f"postgresql-client-{server}"):
         upgrade.check_client()
     with pytest.raises(BackupError):
         backup.backup(tmp_path / "site.backup", now=timezone.now(), progress=lambda member, size: None)

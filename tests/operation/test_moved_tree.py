@@ -95,6 +95,7 @@ def requests(user: User, key: str) -> list[dict[str, Any]]:
     pages = [path.format_map(names) for path in (*scenario.addresses(scenario.OF_PAGES), *scenario.PAGES)]
     pages += [f"/admin/{model._meta.app_label}/{model._meta.model_name}/" for model in admin.site._registry]
     pages += [f"/admin/{model._meta.app_label}/{model._meta.model_name}/add/" for model in admin.site._registry]
+    pages += [f"/admin/accounts/user/{user.pk}/change/", "/admin/about/sitesettings/1/change/"]
     apis = [f"/api/v1/{path.format_map(names)}" for path in scenario.ADDRESSES]
     apis += [f"/api/{path.format_map(names)}" for path in scenario.CLIENT_READS]
     of_api = (*scenario.OF_API, *client_patterns)

@@ -19,7 +19,7 @@ from media import actions as media
 from operation.backup import upper_size_bound
 from operation.doctor import postgresql
 from operation.doctor.findings import ERROR
-from operation.upgrade import ROOM_BYTES, UpgradeError, check_disk_space, unapplied
+from operation.upgrade import ROOM_BYTES, UnfitUpgradeError, check_disk_space, unapplied
 from runtime.embedded import command_contains, wait_for
 from runtime.older_database import known_migrations
 from tests.support.factories import UserFactory
@@ -162,13 +162,13 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
     )
     monkeypatch.setattr(Path, "is_dir", lambda path, **how: path in devices or os.path.isdir(path))  # noqa: PTH112
     assert len(check_disk_space(None)) == 1
-    with pytest.raises(UpgradeError, match="or set `--backup`"):
+    with pytest.raises(UnfitUpgradeError, match="or set `--backup`"):
         check_disk_space(settings.DATA_DIR / "backups" / "one")
     own, others = check_disk_space(other / "not" / "there" / "one")
     assert str(settings.DATA_DIR) in own
     assert f"free in {other};" in others
     free[other] //= 4
-    with pytest.raises(UpgradeError, match=f"free in {other};"):
+    with pytest.raises(UnfitUpgradeError, match=f"free in {other};"):
         check_disk_space(other / "one")
 
 

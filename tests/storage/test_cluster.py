@@ -17,7 +17,7 @@ from storage.connections import (
     pipelined_with_errors,
     register_script,
 )
-from storage.window import INFINITY, MEASURE_EVERY, PIPELINE_LENGTH, Entry, Slice, Window, deliver
+from storage.window import INFINITY, MEASURE_EVERY, PIPELINE_LENGTH, Slice, Window, WindowEntry, deliver
 from tests.support.clusters import ValkeyCluster
 from tests.support.servers import frozen
 from web.health import ping
@@ -45,7 +45,7 @@ def sides(cluster: ValkeyCluster) -> tuple[Valkey, Valkey]:
 
 
 def build(client: redis.Redis, *ids: int) -> None:
-    entries = [Entry(item_id, 7) for item_id in ids]
+    entries = [WindowEntry(item_id, 7) for item_id in ids]
     pipelined(client, [WINDOW.drop(), WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries)])
 
 
@@ -140,7 +140,7 @@ def test_deliveries_follow_a_window_that_moves(cluster: ValkeyCluster, client: C
     def give(number: int) -> None:
         # When measured, one more reply.
         item_id = 100 * MEASURE_EVERY + number
-        assert deliver(client, Entry(item_id, 7), [*windows, none], [5] * (len(windows) + 1)) == [len(windows)]
+        assert deliver(client, WindowEntry(item_id, 7), [*windows, none], [5] * (len(windows) + 1)) == [len(windows)]
         members = pipelined(client, [("ZSCORE", key, f"7:{item_id}") for key in windows])
         assert set(members) == {b"%d" % item_id}
 
@@ -173,7 +173,7 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
     source, _ = sides(cluster)
     cluster.ask(source, "CLUSTER", "DELSLOTS", SLOT)
     try:
-        for asks in (lambda: read(client), lambda: deliver(client, Entry(1, 7), [WINDOW.key], [10])):
+        for asks in (lambda: read(client), lambda: deliver(client, WindowEntry(1, 7), [WINDOW.key], [10])):
             feeds_breaker.reset()
             with pytest.raises(FeedsUnavailableError), feeds_errors():
                 asks()
@@ -265,7 +265,7 @@ def test_what_a_replica_took_over_is_not_trusted_whoever_has_it_again(cluster: V
     primary = former = cluster.primary_of(WINDOW.key)
     cluster.ask(primary, "WAIT", 1, 10_000)
     cluster.cut_off(cluster.replica_of(primary))
-    assert deliver(client, Entry(6, 7), [WINDOW.key], [10]) == []
+    assert deliver(client, WindowEntry(6, 7), [WINDOW.key], [10]) == []
     assert read(client).entries == (6, 5)
     for _ in range(2):
         cluster.take_over(cluster.replica_of(primary))

@@ -5,7 +5,7 @@ from runtime.embedded import wait_for
 from storage import construction
 from storage.connections import feeds_for_tasks, pipelined
 from storage.construction import BuiltWindow, WindowSnapshot
-from storage.window import INFINITY, Entry, deliver
+from storage.window import INFINITY, WindowEntry, deliver
 from tests.support.servers import Valkey, dead
 
 
@@ -33,8 +33,8 @@ def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: lis
     assert user_id == 1
     assert construction.is_under_way(WINDOW, token)
     assert not construction.is_under_way(WINDOW, "another")
-    deliver(feeds, Entry(400, 7), [WINDOW.key], [10])
-    snapshot = WindowSnapshot(5, 50, [Entry(item_id, 7) for item_id in (300, 200, 100)], cap=3, pushes=9)
+    deliver(feeds, WindowEntry(400, 7), [WINDOW.key], [10])
+    snapshot = WindowSnapshot(5, 50, [WindowEntry(item_id, 7) for item_id in (300, 200, 100)], cap=3, pushes=9)
     assert not construction.finish(WINDOW, "another", snapshot)
     assert construction.finish(WINDOW, token, snapshot)
     assert not construction.is_under_way(WINDOW, token)

@@ -12,9 +12,9 @@ from storage.window import (
     OWN_MEMBERS,
     PIPELINE_LENGTH,
     READ_MOST,
-    Entry,
     Slice,
     Window,
+    WindowEntry,
     deliver,
 )
 from tests.support.clusters import free_ports
@@ -32,8 +32,8 @@ def read(last_id: int = INFINITY, count: int = 10) -> Slice:
     return Window.slice(reply, count)  # type: ignore[arg-type]
 
 
-def entries(*ids: int) -> list[Entry]:
-    return [Entry(item_id, 7) for item_id in ids]
+def entries(*ids: int) -> list[WindowEntry]:
+    return [WindowEntry(item_id, 7) for item_id in ids]
 
 
 def build(*ids: int, floor: int = 0, epoch: int = 1) -> None:
@@ -77,7 +77,7 @@ def test_ids_are_exact_scores(feeds: redis.Redis, item_id: int) -> None:
 def test_a_window_under_construction_is_not_used_but_takes_deliveries(feeds: redis.Redis) -> None:
     run(WINDOW.begin("t", 1))
     assert not read().is_usable
-    assert deliver(feeds, Entry(500, 7), [WINDOW.key], [10]) == [0]
+    assert deliver(feeds, WindowEntry(500, 7), [WINDOW.key], [10]) == [0]
     run(WINDOW.complete("t", 1, 50, entries(100)))
     assert read().entries == (500, 100)
 
@@ -129,20 +129,20 @@ def test_reading_keeps_the_window_alive(feeds: redis.Redis) -> None:
 def test_a_delivery_is_idempotent_and_may_come_out_of_order(feeds: redis.Redis) -> None:
     build(100, floor=50)
     for item_id in (300, 200, 300, 200):
-        assert deliver(feeds, Entry(item_id, 7), [WINDOW.key], [10]) == []
+        assert deliver(feeds, WindowEntry(item_id, 7), [WINDOW.key], [10]) == []
     assert read().entries == (300, 200, 100)
 
 
 @pytest.mark.parametrize("item_id", [50, 40])
 def test_a_delivery_at_or_below_the_floor_is_ignored(feeds: redis.Redis, item_id: int) -> None:
     build(100, floor=50)
-    assert deliver(feeds, Entry(item_id, 7), [WINDOW.key], [10]) == [0]
+    assert deliver(feeds, WindowEntry(item_id, 7), [WINDOW.key], [10]) == [0]
     assert read().entries == (100,)
     assert feeds.zcard(WINDOW.key) == OWN_MEMBERS + 1, "nothing is left of it"
 
 
 def test_a_delivery_to_no_window_leaves_no_key(feeds: redis.Redis) -> None:
-    assert deliver(feeds, Entry(100, 7), [WINDOW.key], [10]) == [0]
+    assert deliver(feeds, WindowEntry(100, 7), [WINDOW.key], [10]) == [0]
     assert not feeds.exists(WINDOW.key)
 
 
@@ -159,7 +159,7 @@ def test_deliveries_trim_when_the_slack_is_used_up(feeds: redis.Redis, settings:
     build(floor=5)
     sizes = []
     for item_id in range(10, 30):
-        deliver(feeds, Entry(item_id, 7), [WINDOW.key], [4])
+        deliver(feeds, WindowEntry(item_id, 7), [WINDOW.key], [4])
         sizes.append(len(read(count=100).entries))
     assert 7 < max(sizes) <= 7 + MEASURE_EVERY
     found = read(count=100)
@@ -169,7 +169,7 @@ def test_deliveries_trim_when_the_slack_is_used_up(feeds: redis.Redis, settings:
 def test_an_entry_that_was_trimmed_and_comes_again_stays_out(feeds: redis.Redis) -> None:
     build(*range(10, 20), floor=5)
     run(WINDOW.trim(4))
-    deliver(feeds, Entry(15, 7), [WINDOW.key], [4])
+    deliver(feeds, WindowEntry(15, 7), [WINDOW.key], [4])
     assert (read().entries, read().floor) == ((19, 18, 17, 16), 15)
     run(WINDOW.trim(2))
     assert (read().entries, read().floor) == ((19, 18), 17)
@@ -179,7 +179,7 @@ def test_many_windows_in_one_call(feeds: redis.Redis) -> None:
     windows = [Window(f"inbox:{number}") for number in range(2 * PIPELINE_LENGTH + 1)]
     there = windows[::2]
     run(*(command for one in there for command in (one.begin("t", 1), one.complete("t", 1, 0, []))))
-    refused = deliver(feeds, Entry(100, 7), [one.key for one in windows], [10] * len(windows))
+    refused = deliver(feeds, WindowEntry(100, 7), [one.key for one in windows], [10] * len(windows))
     assert refused == list(range(1, len(windows), 2))
     assert sum(feeds.zscore(one.key, "7:100") == 100 for one in windows) == len(there)
     assert feeds.dbsize() == len(there)
@@ -189,9 +189,9 @@ def test_a_delivery_that_fails_leaves_no_replies_for_the_next(feeds: redis.Redis
     feeds.set("inbox:2", "no window")
     build(100)
     with pytest.raises(redis.ResponseError):
-        deliver(feeds, Entry(200, 7), [WINDOW.key, "inbox:2", WINDOW.key], [10] * 3)
+        deliver(feeds, WindowEntry(200, 7), [WINDOW.key, "inbox:2", WINDOW.key], [10] * 3)
     assert feeds.ping() is True
-    assert deliver(feeds, Entry(300, 7), [WINDOW.key], [10]) == []
+    assert deliver(feeds, WindowEntry(300, 7), [WINDOW.key], [10]) == []
     assert read().entries == (300, 200, 100)
 
 
@@ -220,7 +220,7 @@ def test_a_reader_of_another_epoch_deletes_nothing(feeds: redis.Redis) -> None:
 
 def test_merging_all_of_a_sender(feeds: redis.Redis) -> None:
     build(100, 200, floor=50)
-    run(WINDOW.merge([Entry(150, 8), Entry(40, 8)], 0))
+    run(WINDOW.merge([WindowEntry(150, 8), WindowEntry(40, 8)], 0))
     assert read().entries == (200, 150, 100)
     assert read().floor == 50
 
@@ -228,19 +228,19 @@ def test_merging_all_of_a_sender(feeds: redis.Redis) -> None:
 @pytest.mark.slow
 def test_merging_a_part_of_a_sender_raises_the_floor(feeds: redis.Redis) -> None:
     build(100, 200, floor=50)
-    run(WINDOW.merge([Entry(150, 8)], 120))
+    run(WINDOW.merge([WindowEntry(150, 8)], 120))
     assert (read().entries, read().floor) == ((200, 150), 120)
 
 
 def test_merging_into_no_window_makes_none(feeds: redis.Redis) -> None:
-    assert run(WINDOW.merge([Entry(150, 8)], 0)) == [0]
+    assert run(WINDOW.merge([WindowEntry(150, 8)], 0)) == [0]
     assert not feeds.exists(WINDOW.key)
 
 
 def test_merging_under_construction(feeds: redis.Redis) -> None:
-    run(WINDOW.begin("t", 1), WINDOW.merge([Entry(150, 8)], 0), WINDOW.complete("t", 1, 0, entries(100)))
+    run(WINDOW.begin("t", 1), WINDOW.merge([WindowEntry(150, 8)], 0), WINDOW.complete("t", 1, 0, entries(100)))
     assert read().entries == (150, 100)
-    run(WINDOW.drop(), WINDOW.begin("t", 1), WINDOW.merge([Entry(150, 8)], 120))
+    run(WINDOW.drop(), WINDOW.begin("t", 1), WINDOW.merge([WindowEntry(150, 8)], 120))
     assert run(WINDOW.complete("t", 1, 0, entries(100))) == [0], "what it lacks nobody would know"
 
 
@@ -274,7 +274,7 @@ def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds
         second.replicaof("NO", "ONE")
         # The first replica changes its replication id, at the cost of one window.
         pipelined(first, [WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries(100))])
-        assert deliver(first, Entry(200, 7), [WINDOW.key], [10]) == []
+        assert deliver(first, WindowEntry(200, 7), [WINDOW.key], [10]) == []
         assert Window.slice(pipelined(first, [WINDOW.read_command(INFINITY, 10)])[0], 10).entries == (200, 100)
         first.replicaof("127.0.0.1", ports[1])
         assert wait_for(lambda: not first.zscore(WINDOW.key, "7:200"), 60)

@@ -18,7 +18,7 @@ from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import deliveries, keys
 from storage.connections import TripCount, count_trips, feeds_for_tasks, pipelined
-from storage.window import OWN_MEMBERS, Entry, Window
+from storage.window import OWN_MEMBERS, Window, WindowEntry
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
 from tests.support.timelines import read, seen, sources
@@ -598,7 +598,7 @@ def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader
     tail = Tail(reader.pk)
     pipelined(feeds, [tail.read_command(100, 5, 1, "t")])
     pipelined(feeds, [tail.drop()])  # as a delivery below the inbox's floor does
-    assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
+    assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [WindowEntry(50, 7)])]) == [0]
 
 
 @pytest.mark.slow

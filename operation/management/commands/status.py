@@ -7,7 +7,7 @@ import msgspec
 from django.core.management.base import BaseCommand
 
 from operation.doctor.examination import STATEMENT_SECONDS
-from operation.status import Status, status
+from operation.status import SiteStatus, status
 from storage import postgresql
 
 
@@ -27,13 +27,13 @@ class Command(BaseCommand):
         self.stdout.write(as_json(found) if json else "\n".join(text_lines(found)))
 
 
-def as_json(found: Status) -> str:
+def as_json(found: SiteStatus) -> str:
     """The status as an object."""
     programs = [each._asdict() for each in found.programs]
     return msgspec.json.encode(msgspec.structs.asdict(found) | {"programs": programs}).decode()
 
 
-def text_lines(found: Status) -> Iterator[str]:
+def text_lines(found: SiteStatus) -> Iterator[str]:
     """The lines for people."""
     yield f"feedsite {found.version} of {found.url}"
     for each in found.programs:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from media.files import StoreError
 from operation.upgrade import (
-    UpgradeError,
+    UnfitUpgradeError,
     check_client,
     check_disk_space,
     check_postgresql,
@@ -70,7 +70,7 @@ class Command(BaseCommand):
                 if step.name == "check" or not options["dry_run"]:
                     step.run()
             except (
-                UpgradeError,
+                UnfitUpgradeError,
                 RestartError,
                 ServerError,
                 StoreError,
@@ -148,7 +148,7 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Check everything that could stop the upgrade. Raises CommandError, SystemCheckError, UpgradeError or
+        """Check everything that could stop the upgrade. Raises CommandError, SystemCheckError, UnfitUpgradeError or
         StoreError.
         """
         check_postgresql()
@@ -157,7 +157,7 @@ class Command(BaseCommand):
         except CommandError as error:
             raise CommandError(f"{error}\n{GO_BACK}") from error
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
-            raise UpgradeError(f"The folder {file.parent} does not exist. Create it, or mount its disk.")
+            raise UnfitUpgradeError(f"The folder {file.parent} does not exist. Create it, or mount its disk.")
         if file is not None:
             check_client()
         said = io.StringIO()

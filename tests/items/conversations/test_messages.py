@@ -397,3 +397,66 @@ def test_a_crafted_form_is_answered(people: dict[str, User]) -> None:
             assert answer.status_code < 500, fields
     for query in ("?to=" + "x" * 300, "?to=b%00b", "?to=bob&to=ann", "?to="):
         assert bob.get(f"/conversations/new{query}").status_code < 500, query
+
+
+# --- Requests, for who writes ----------------------------------------------------------------------------
+def begun(sender: User, *names: str) -> tuple[str, str]:
+    """A conversation's page after its first message, and the same again."""
+    fields = composed(text="hello", people=" ".join(names), message="on", visibility=Visibility.MENTIONED)
+    browser = logged_in(sender)
+    answer = browser.post("/conversations/new", fields)
+    assert answer.status_code == 302, answer.content.decode()
+    return browser.get(answer["Location"]).content.decode(), browser.get(answer["Location"]).content.decode()
+
+
+WAITS = "will see this under message requests."
+
+
+@pytest.mark.parametrize(
+    ("relate", "is_said"),
+    [
+        (lambda cid, ann: None, True),
+        (lambda cid, ann: relations.mute(muter=cid, muted=ann), True),
+        (lambda cid, ann: relations.follow(follower=cid, followee=ann), False),
+        (lambda cid, ann: relations.follow(follower=cid, followee=ann) and relations.mute(muter=cid, muted=ann), False),
+    ],
+)
+def test_who_writes_learns_once_that_it_is_a_request(people: dict[str, User], relate: Any, is_said: bool) -> None:
+    """A mute says no more and no less."""
+    cid, dan = people["cid"], people["dan"]
+    relate(cid, dan)
+    first, again = begun(dan, "@cid")
+    assert (f"@cid {WAITS}" in first) is is_said
+    assert WAITS not in again
+
+
+def test_a_later_block_looks_as_a_request_that_nobody_has_read(people: dict[str, User]) -> None:
+    cid, eve, dan = people["cid"], people["eve"], people["dan"]
+    pages = []
+    for other in (cid, eve):
+        assert f"@{other.username} {WAITS}" in begun(dan, f"@{other.username}")[0]
+        if other is eve:
+            relations.block(blocker=eve, blocked=dan)
+        again = logged_in(dan).post(
+            "/conversations/new",
+            composed(text="are you there?", people=f"@{other.username}", message="on", visibility=Visibility.MENTIONED),
+        )
+        pages.append((again.status_code, WAITS in again.content.decode()))
+    assert not any(said for _status, said in pages)
+
+
+def test_a_private_mention_from_the_composer_says_it_too(people: dict[str, User]) -> None:
+    browser = logged_in(people["dan"])
+    fields = composed(text="hello @cid", visibility=Visibility.MENTIONED)
+    page = browser.post("/items/new", fields, follow=True).content.decode()
+    assert f"Sent. Find it under Messages. @cid {WAITS}" in page
+    reply = fields | composed(text="more", reply_to=str(Item.objects.latest("pk").pk), visibility=Visibility.MENTIONED)
+    assert WAITS not in browser.post("/items/new", reply, follow=True).content.decode()
+
+
+def test_accepting_a_request_is_not_told(people: dict[str, User]) -> None:
+    dan, cid = people["dan"], people["cid"]
+    first = write(dan, "cid")
+    page = logged_in(dan).get(f"/conversations/{first.pk}").content.decode()
+    accept(reader=cid, conversation_id=first.pk)
+    assert WAITS not in page + logged_in(dan).get(f"/conversations/{first.pk}").content.decode()
