@@ -254,7 +254,14 @@ class Card:
         """What `fixed` shows. None: it shows what is for this reader alone, or changes by itself."""
         if self.is_whole or self.is_unwanted or self.viewed_at:
             return None
-        about = (self.answered, self.answered_is_big_v, self.answers, self.others, self.is_own_repost, self.is_continued)
+        about = (
+            self.answered,
+            self.answered_is_big_v,
+            self.answers,
+            self.others,
+            self.is_own_repost,
+            self.is_continued,
+        )
         return self.page.key_of(self.item, at, about, self.is_late, self.followable is not None)
 
     def footer(self, buttons: Macro, out_of_band: bool) -> SafeString:
