@@ -139,9 +139,9 @@ def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bo
     shown = "document.querySelector('.kind.follow use').checkVisibility()"
     assert visitor.page.evaluate(shown), "the icon of its kind"
     expect(row.get_by_role("button")).to_have_text(["Follow back"], use_inner_text=True)
-    row.get_by_role("button", name="Follow @bob").click()
+    row.get_by_role("button", name="Follow back @bob").click()
     if javascript:
         expect(row.get_by_role("button", name="Unfollow @bob")).to_be_visible()
     else:
-        expect(row.get_by_role("button", name="Follow @bob")).to_have_count(0)
+        expect(row.get_by_role("button", name="Follow back @bob")).to_have_count(0)
     assert wait_for(Follow.objects.filter(follower=ann, followee=bob).exists, 30)
