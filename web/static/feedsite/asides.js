@@ -13,7 +13,7 @@
     if (dialog.open) return;
     const button = elt.matches("form") ? elt.querySelector("button") : elt;
     // A choice that belongs to the question: its field names the form.
-    const choice = elt.querySelector("template");
+    const choice = elt.querySelector("template[data-until]");
     const isOpen = choice && !(Date.parse(choice.dataset.until) < Date.now());
     document.getElementById("question-choice").replaceChildren(isOpen ? choice.content.cloneNode(true) : "");
     const sure = dialog.querySelector('[value="sure"]');

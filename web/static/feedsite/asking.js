@@ -31,16 +31,6 @@ document.addEventListener("submit", ({ target }) => {
   target.append(whose);
 }, { capture: true });
 
-// An answer comes too late where its place has left the page: to a feed that was asked for anew meanwhile, for instance.
-document.body.addEventListener("htmx:beforeRequest", ({ detail: { elt, target, xhr } }) => {
-  const take = (event) => {
-    if (event.detail.xhr !== xhr) return;
-    elt.removeEventListener("htmx:beforeOnLoad", take);
-    if (!target.isConnected) event.preventDefault();
-  };
-  elt.addEventListener("htmx:beforeOnLoad", take);
-});
-
 // The headers of every request of the page: its token, and the reader whom it was made for.
 function credentials() {
   return { ...said(), "X-CSRFToken": token() };

@@ -141,15 +141,18 @@ function menuOf(place) {
     theirs.forEach(leave);
   });
 
-  // --- An answer may renew cards that this page does not show: htmx takes those for errors
+  // --- An answer may renew what this page does not show, or shows no more: htmx takes that for an error
   document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
-    if (!detail.serverResponse.includes('hx-swap-oob="outerHTML:')) return;
+    if (!detail.serverResponse.includes("hx-swap-oob=")) return;
     const answer = document.createElement("template");
     answer.innerHTML = detail.serverResponse;
-    for (const part of answer.content.querySelectorAll('[hx-swap-oob^="outerHTML:"]')) {
-      if (!document.querySelector(part.getAttribute("hx-swap-oob").slice("outerHTML:".length))) part.remove();
-    }
-    detail.serverResponse = answer.innerHTML;
+    const parts = Array.from(answer.content.querySelectorAll("[hx-swap-oob]"));
+    const placeless = parts.filter((part) => {
+      const [, selector] = part.getAttribute("hx-swap-oob").match(/^\w+:(.+)$/) ?? ["", `#${part.id}`];
+      return !document.querySelector(selector);
+    });
+    placeless.forEach((part) => part.remove());
+    if (placeless.length) detail.serverResponse = answer.innerHTML;
   });
 
   // --- The title counts the unread notifications, as the badge does
