@@ -53,7 +53,7 @@ class HomeNewView(ApiView):
 
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
-        """How many new items of others the caller's home has."""
+        """How many new items the caller's home has, without own reposts."""
         count, capped = home.new_count(authenticated_user(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
 

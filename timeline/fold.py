@@ -93,12 +93,13 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     return found
 
 
-def count_new(scope: Scope, candidates: Sequence[HomeCandidate]) -> int:
-    """How many entries are shown, not folded and not the reader's own. The candidates must have no gap."""
-    shown = {one.item_id for one in candidates if one.is_shown}
-    if not shown:
-        return 0
-    new = shown - {row[0] for row in fetch(OWN, {"ids": id_array(shown), "reader": scope.reader_id})}
+def count_new(scope: Scope, candidates: Sequence[HomeCandidate], *, of_others: bool) -> int:
+    """How many entries are shown, not folded and not own reposts; or of others alone. The candidates have no gap."""
+    new = {one.item_id for one in candidates if one.is_shown}
+    asked = {one.item_id for one in candidates if one.is_shown and (of_others or one.repost_of)}
+    if not asked:
+        return len(new)
+    new -= {row[0] for row in fetch(OWN, {"ids": id_array(asked), "reader": scope.reader_id})}
     if not any(one.repost_of and one.item_id in new for one in candidates):
         return len(new)
     entries = [(one.item_id, one.repost_of) for one in candidates]

@@ -431,8 +431,8 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> H
     return walk.page()
 
 
-def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items of others home shows above `since_id`, and whether there may be more."""
+def new_count(reader: User, *, since_id: int, of_others: bool = False) -> tuple[int, bool]:
+    """How many items home shows above `since_id`, without own reposts, and whether there may be more."""
     walk = HomeWalk.of(reader, Scope.home_of(reader), NEW_CAP)
     found: list[int] = []
     bound = INFINITY
@@ -446,16 +446,16 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
                 bound = max(reading.bound, truth.pending_bound)
     walk.write_findings()
     if bound <= since_id or len(found) > NEW_CAP:
-        count = count_new(walk.scope, verify_ids(walk.scope, found))
+        count = count_new(walk.scope, verify_ids(walk.scope, found), of_others=of_others)
         if len(found) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
-    return count_above(walk.scope, since_id=since_id)
+    return count_above(walk.scope, since_id=since_id, of_others=of_others)
 
 
-def count_above(scope: Scope, *, since_id: int) -> tuple[int, bool]:
+def count_above(scope: Scope, *, since_id: int, of_others: bool = False) -> tuple[int, bool]:
     """How many items a home or list shows above `since_id`, by PostgreSQL, and whether there may be more."""
     candidates = pull_above(scope, since=since_id, count=NEW_SCAN, enough=NEW_CAP + 1)
     if candidates is None:
         return NEW_CAP, True
-    count = count_new(scope, candidates)
+    count = count_new(scope, candidates, of_others=of_others)
     return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == NEW_SCAN

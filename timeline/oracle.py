@@ -91,7 +91,8 @@ HOME, LIST = (
 NEW = f"""
     WITH home AS ({HOME})
     SELECT i.id FROM home JOIN items_item i ON i.id = home.id
-    WHERE i.id > %(since)s AND i.sender_id <> %(reader)s ORDER BY i.id DESC
+    WHERE i.id > %(since)s AND (i.sender_id <> %(reader)s OR i.repost_of_id IS NULL AND NOT %(of_others)s)
+    ORDER BY i.id DESC
 """
 REACH = 40
 
@@ -107,9 +108,10 @@ def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
 
 
-def new_ids(reader_id: int, *, since: int) -> list[int]:
-    """All new items of others above an id, newest first."""
-    return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
+def new_ids(reader_id: int, *, since: int, of_others: bool = False) -> list[int]:
+    """All new items above an id, newest first, without own reposts; or those of others alone."""
+    params = {"reader": reader_id, "above": 0, "since": since, "reach": REACH, "of_others": of_others}
+    return [row[0] for row in fetch(NEW, params)]
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:

@@ -135,7 +135,7 @@ def find_people(request: PageRequest, reader: User) -> HttpResponse:
 def news(request: PageRequest, reader: User) -> HttpResponse:
     """The number of new posts and late arrivals. 204 if the page already `shows` it."""
     since_id, at = position(request, "since_id"), position(request, "at")
-    new = new_count(reader, since_id=since_id or 0)
+    new = new_count(reader, since_id=since_id or 0, of_others=True)
     count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)

@@ -90,4 +90,6 @@ def _walk(reader: User, limit: int) -> None:
 
 def _count(reader: User) -> None:
     for since in [1, *entry_ids(reader.pk)]:
-        assert new_count(reader, since_id=since) == (len(new_ids(reader.pk, since=since)), False)
+        for of_others in (False, True):
+            expected = len(new_ids(reader.pk, since=since, of_others=of_others))
+            assert new_count(reader, since_id=since, of_others=of_others) == (expected, False)

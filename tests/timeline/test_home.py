@@ -628,12 +628,10 @@ def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds:
     assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
 
 
-def test_own_posts_and_reposts_are_not_new(reader: User, follow: Any, say: Say) -> None:
+def test_own_reposts_are_not_new_and_own_posts_not_on_the_page(reader: User, follow: Any, say: Say) -> None:
     sender, stranger = seen(), seen()
     follow(reader, sender)
     far, near, top = say(stranger), say(sender), say(sender)
-    say(reader)
-    assert new_count(reader, since_id=top.pk) == (0, False)
     for item in (far, near):
         items.repost(sender=reader, item=item)
     assert new_count(reader, since_id=top.pk) == (0, False)
@@ -641,6 +639,9 @@ def test_own_posts_and_reposts_are_not_new(reader: User, follow: Any, say: Say) 
     assert new_count(reader, since_id=top.pk) == (0, False)
     items.repost(sender=sender, item=say(stranger))
     assert new_count(reader, since_id=top.pk) == (1, False)
+    say(reader)
+    assert new_count(reader, since_id=top.pk) == (2, False)
+    assert new_count(reader, since_id=top.pk, of_others=True) == (1, False)
 
 
 @pytest.mark.slow
