@@ -11,9 +11,8 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, ngettext, pgettext
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
 from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
@@ -38,9 +37,9 @@ DESCRIPTION_LETTERS = 160
 
 
 LIMITS = {
-    "followers": _lazy("Only followers can reply."),
-    "mentioned": _lazy("Only people mentioned in the first post can reply."),
-    "nobody": _lazy("Only the author can reply."),
+    "followers": gettext_lazy("Only followers can reply."),
+    "mentioned": gettext_lazy("Only people mentioned in the first post can reply."),
+    "nobody": gettext_lazy("Only the author can reply."),
 }
 """Sentences of who alone may reply."""
 
