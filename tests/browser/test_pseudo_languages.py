@@ -29,11 +29,19 @@ CUT = """
 """
 OF_PEOPLE = (
     "bdi, .text, .title, .name, .excerpt, .bio, .brief, .facts dd, .quoted, .link, .warned-of, .handle,"
-    " .announcement p,"
+    " .announcement p, .warning-text, .hints, .exactly,"
     " .light-words, .brand, .code, time, code, kbd, svg, script, style, option, textarea, body [lang], body [dir]"
 )
 """What people or other programs wrote, and names of things."""
-OF_OTHERS = ("Books, slowly.", "Be kind.", "post@example.org", "https://", "feedsite", "Ĉi tiu kampo estas deviga.")
+OF_OTHERS = (
+    "Books, slowly.",
+    "Be kind.",
+    "post@example.org",
+    "https://",
+    "feedsite",
+    "API",
+    "Ĉi tiu kampo estas deviga.",
+)
 """Texts of the site's owner and of Django."""
 NOT_TRANSLATED = """
     (ofPeople) => {
