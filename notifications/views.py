@@ -3,8 +3,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django_htmx.http import trigger_client_event
 
 from accounts.access import member_form, member_page
@@ -18,13 +17,13 @@ from web.pages import INVALID, PageRequest, is_prefetch, show
 from web.rest import position
 
 FILTERS = {
-    "likes": _lazy("Likes"),
-    "reposts": _lazy("Reposts"),
-    "quotes": _lazy("Quotes"),
+    "likes": gettext_lazy("Likes"),
+    "reposts": gettext_lazy("Reposts"),
+    "quotes": gettext_lazy("Quotes"),
     "follows": pgettext_lazy("notifications", "Follows"),
-    "posts": _lazy("Posts"),
+    "posts": gettext_lazy("Posts"),
     "live": pgettext_lazy("timeline", "Live"),
-    "polls": _lazy("Polls"),
+    "polls": gettext_lazy("Polls"),
 }
 """The filters of the page, beside its tabs."""
 

@@ -13,9 +13,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name
-from django.utils.translation import get_language, ngettext, pgettext
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
 from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
@@ -56,9 +55,9 @@ Macro = Callable[..., str]
 
 
 LIMITS = {
-    "followers": _lazy("Only followers can reply."),
-    "mentioned": _lazy("Only people mentioned in the first post can reply."),
-    "nobody": _lazy("Only the author can reply."),
+    "followers": gettext_lazy("Only followers can reply."),
+    "mentioned": gettext_lazy("Only people mentioned in the first post can reply."),
+    "nobody": gettext_lazy("Only the author can reply."),
 }
 """Sentences of who alone may reply."""
 

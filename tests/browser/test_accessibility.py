@@ -602,6 +602,31 @@ TOO_WIDE = """
 """
 
 
+def shown(visit: Visit, locale: str, pixels: int, *, parity: int) -> Iterator[tuple[str, Page]]:
+    """Each page as its people see it, with its name. A short run opens every second page, in its last state."""
+    world = World()
+    visitors: dict[str, Visitor] = {}
+    for number, (name, looks) in enumerate(PAGES.items()):
+        if number % 2 != parity and not EVERYTHING:
+            continue
+        for place, look in enumerate(looks if EVERYTHING else looks[-1:]):
+            visitor = visitors.get(look.who)
+            if not visitor:
+                visitor = visit(locale=locale, viewport={"width": pixels, "height": 900})
+                visitor.page.route(COVER, lambda route: route.fulfill(body=PICTURE, content_type="image/svg+xml"))
+                if look.who:
+                    visitor.enter(getattr(world, look.who))
+                visitors[look.who] = visitor
+            page = visitor.page
+            page.emulate_media(reduced_motion="reduce")
+            response = page.goto(visitor.site + look.path(world))
+            assert response is not None
+            assert response.status == look.status, look.path(world)
+            look.do(page)
+            page.wait_for_load_state()
+            yield f"{name} {place} {look.path(world)}", page
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("media_folder")
 @pytest.mark.timeout(900)
@@ -614,37 +639,18 @@ def test_nothing_stands_in_anybodys_way(
     language, pixels, schemes = half
     settings.HOME_POLL_SECONDS = 1000
     tolerated("with a status of 4")
-    world = World()
-    visitors: dict[str, Visitor] = {}
     wrong: list[str] = []
-    for number, (name, looks) in enumerate(PAGES.items()):
-        if number % 2 != (pixels == 390) and not EVERYTHING:
-            continue
-        for place, look in enumerate(looks if EVERYTHING else looks[-1:]):
-            visitor = visitors.get(look.who)
-            if not visitor:
-                visitor = visit(locale=LANGUAGES[language], viewport={"width": pixels, "height": 900})
-                visitor.page.route(COVER, lambda route: route.fulfill(body=PICTURE, content_type="image/svg+xml"))
-                if look.who:
-                    visitor.enter(getattr(world, look.who))
-                visitors[look.who] = visitor
-            page = visitor.page
-            page.emulate_media(color_scheme=schemes[0], reduced_motion="reduce")
-            response = page.goto(visitor.site + look.path(world))
-            assert response is not None
-            assert response.status == look.status, look.path(world)
-            look.do(page)
-            page.wait_for_load_state()
-            page.evaluate(AXE_SCRIPT)
-            at = f"{name} {place} {look.path(world)}"
-            wrong += [f"{at} {schemes[0]}: {found}" for found in violations(page)]
-            if EVERYTHING:
-                page.emulate_media(color_scheme=schemes[1], reduced_motion="reduce")
-                wrong += [f"{at} {schemes[1]}: {found}" for found in violations(page, OF_COLOUR)]
-            page.set_viewport_size({"width": WIDTHS[pixels], "height": 900})
-            if wide := page.evaluate(TOO_WIDE, WIDTHS[pixels]):
-                wrong.append(f"{at} is wider than {WIDTHS[pixels]}: {wide}")
-            page.set_viewport_size({"width": pixels, "height": 900})
+    for at, page in shown(visit, LANGUAGES[language], pixels, parity=pixels == 390):
+        page.emulate_media(color_scheme=schemes[0], reduced_motion="reduce")
+        page.evaluate(AXE_SCRIPT)
+        wrong += [f"{at} {schemes[0]}: {found}" for found in violations(page)]
+        if EVERYTHING:
+            page.emulate_media(color_scheme=schemes[1], reduced_motion="reduce")
+            wrong += [f"{at} {schemes[1]}: {found}" for found in violations(page, OF_COLOUR)]
+        page.set_viewport_size({"width": WIDTHS[pixels], "height": 900})
+        if wide := page.evaluate(TOO_WIDE, WIDTHS[pixels]):
+            wrong.append(f"{at} is wider than {WIDTHS[pixels]}: {wide}")
+        page.set_viewport_size({"width": pixels, "height": 900})
     assert not wrong, "\n".join(wrong)
 
 

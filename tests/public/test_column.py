@@ -41,7 +41,7 @@ def test_people_are_proposed_with_why(client: Client, reader: User) -> None:
         follow(follower=reader, followee=friend)
         follow(follower=friend, followee=new)
     page = part(client)
-    assert "followed by Ann and Ben" in page
+    assert "followed by <bdi>Ann</bdi> and <bdi>Ben</bdi>" in page
     assert "<html" not in page
 
 

@@ -84,6 +84,12 @@ def test_each_text_of_a_page_is_known_and_gets_its_values(path: Path) -> None:
             assert "%(" not in form % dict.fromkeys(names, 1), page
 
 
+def test_texts_are_marked_by_names_that_are_extracted() -> None:
+    aliases = re.compile(r"import .*gettext\w* as (?!_$)", re.MULTILINE)
+    files = [path for path in Path(settings.BASE_DIR).glob("[!.]*/**/*.py") if "tests" not in path.parts]
+    assert [path for path in files if aliases.search(path.read_text())] == []
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the site that commands may change."""

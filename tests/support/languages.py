@@ -1,10 +1,13 @@
-"""A right-to-left language: the site's texts in Arabic letters."""
+"""Languages that nobody speaks: the site's texts in Arabic letters, and longer ones in brackets."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import polib
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
+
+from runtime.management.commands.messages import USERNAME
 
 KEPT = re.compile(r"%\(\w+\)[a-z]|%[a-z%]|\{\w*\}|<[^>]*>|&\w+;")
 """What a translation leaves unchanged."""
@@ -14,30 +17,57 @@ FORMS = 6
 
 
 def in_arabic(text: str) -> str:
-    """The text keeps its length."""
+    """The text keeps its length. @names stand between isolates, as in real catalogues."""
+    return USERNAME.sub("\u2066\\g<0>\u2069", _rewritten(text, _letters))
+
+
+def in_brackets(text: str) -> str:
+    """The text is two fifths longer. What a page shows without brackets is not translated."""
+    return f"⟦{text}{'~' * (len(KEPT.sub('', text)) * 2 // 5)}⟧"
+
+
+def _rewritten(text: str, write: Callable[[str], str]) -> str:
     parts, place = [], 0
     for kept in KEPT.finditer(text):
-        parts += [_letters(text[place : kept.start()]), kept[0]]
+        parts += [write(text[place : kept.start()]), kept[0]]
         place = kept.end()
-    return "".join([*parts, _letters(text[place:])])
+    return "".join([*parts, write(text[place:])])
 
 
 def _letters(text: str) -> str:
     return re.sub(r"[A-Za-z]", lambda letter: ARABIC[(ord(letter[0].lower()) - 97) % len(ARABIC)], text)
 
 
-def offer_arabic(settings: LazySettings, folder: Path) -> None:
-    """The compiled catalogue is in `folder`. Plural forms end with their number."""
+def offer_arabic(changed: LazySettings, folder: Path) -> None:
+    """Plural forms end with their number."""
+    catalogue(folder, "ar", in_arabic, PLURALS, lambda form: f" {form}")
+    _offer(changed, folder, "ar", "العربية")
+
+
+def offer_brackets(changed: LazySettings, folder: Path) -> None:
+    """Under the code of Esperanto, which Django knows."""
+    catalogue(folder, "eo", in_brackets, "nplurals=2; plural=n != 1;")
+    _offer(changed, folder, "eo", "⟦Esperanto⟧")
+
+
+def catalogue(
+    folder: Path, code: str, write: Callable[[str], str], plurals: str, ending: Callable[[int], str] = lambda form: ""
+) -> None:
+    """A compiled catalogue with the site's texts."""
     texts = polib.pofile(str(Path(settings.BASE_DIR) / "locale/zh_Hans/LC_MESSAGES/django.po"))
-    texts.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": PLURALS}
+    texts.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": plurals}
     for text in texts:
         text.flags = []
         if text.msgid_plural:
-            text.msgstr_plural = {form: in_arabic(text.msgid_plural) + f" {form}" for form in range(FORMS)}
+            forms = range(int(re.findall(r"\d+", plurals)[0]))
+            text.msgstr_plural = {form: write(text.msgid_plural) + ending(form) for form in forms}
         else:
-            text.msgstr = in_arabic(text.msgid)
-    path = folder / "ar/LC_MESSAGES/django.mo"
+            text.msgstr = write(text.msgid)
+    path = folder / code / "LC_MESSAGES/django.mo"
     path.parent.mkdir(parents=True)
     texts.save_as_mofile(str(path))
-    settings.LOCALE_PATHS = [folder, *settings.LOCALE_PATHS]
-    settings.LANGUAGES = [*settings.LANGUAGES, ("ar", "العربية")]
+
+
+def _offer(changed: LazySettings, folder: Path, code: str, name: str) -> None:
+    changed.LOCALE_PATHS = [folder, *changed.LOCALE_PATHS]
+    changed.LANGUAGES = [*changed.LANGUAGES, (code, name)]
