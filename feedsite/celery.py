@@ -81,6 +81,7 @@ def run_lane(parent: int, name: str, options: dict[str, Any]) -> None:
             "queues": [OUTSIDE],
             "beat": False,
             "concurrency": settings.OUTSIDE_PROCESSES,
+            "autoscale": (settings.OUTSIDE_PROCESSES, 1),  # one while it is quiet
             "max_memory_per_child": LANE_MEMORY_KB,
             "time_limit": LANE_TASK_SECONDS,
         },

@@ -60,14 +60,14 @@ def _insert_sql(columns: str, values: str) -> str:
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
             %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(repliable_by)s,
             %(repliers)s, %(conversation)s)
-        ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
+        ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at, content::text, extra_info::text
     ),
     words AS (
         INSERT INTO items_itemdocument (item_id, document) SELECT id, %(document)s::tsvector FROM new
         WHERE %(document)s <> ''
     ),
     tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
-    SELECT id, created_at, modified_at, EXISTS ({bells_of("%(sender)s")}) FROM new
+    SELECT id, created_at, modified_at, EXISTS ({bells_of("%(sender)s")}), content, extra_info FROM new
     """
 
 
@@ -371,7 +371,8 @@ def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Ite
 
 
 def _mark_saved(item: Item, rows: list[tuple[Any, ...]]) -> Item:
-    ((item.id, item.created_at, item.modified_at, item.may_ring),) = rows
+    ((item.id, item.created_at, item.modified_at, item.may_ring, *stored),) = rows
+    item.stored = stored[0], stored[1]
     item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
     return item
 

@@ -119,6 +119,8 @@ class Item(models.Model):
 
     may_ring = True
     """False if the statement that inserted the item found no bell of its sender."""
+    stored: tuple[str, str] | None = None
+    """`content` and `extra_info` as PostgreSQL writes them, of an item that this process has just inserted."""
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
     sender = models.ForeignKey(

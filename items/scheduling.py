@@ -70,9 +70,9 @@ class PublishTimeError(RefusalError, ValueError):
 # --- Verbs -----------------------------------------------------------------------------------------------
 def publish_or_wait(*, sender: User, idempotency_key: str = "", **post: Any) -> Item | ScheduledPost:
     """Publish an item, or schedule it for when its video is ready. Raises what `publish` and `schedule` do."""
-    waiting = ScheduledPost.objects.filter(sender=sender, key=idempotency_key, publish_at=None)
-    is_repeated = bool(idempotency_key) and post.get("type") == ItemType.VIDEO and waiting.exists()
-    if not is_repeated:
+    may_be_repeated = bool(idempotency_key) and post.get("type") == ItemType.VIDEO
+    waiting = {"sender": sender, "key": idempotency_key, "publish_at": None}
+    if not (may_be_repeated and ScheduledPost.objects.filter(**waiting).exists()):
         with contextlib.suppress(UnfinishedError):
             return actions.publish(sender=sender, idempotency_key=idempotency_key, **post)
     return schedule(sender=sender, publish_at=None, idempotency_key=idempotency_key, **post)

@@ -114,8 +114,11 @@ def fan_out(session_id: int) -> bool:
     if not rows:
         return False
     claim = rows[0]
-    row = ReplayDelivery.objects.filter(pk=session_id, revision=claim.revision)
-    attempt = Attempt(f"replay {session_id}", row, claim.attempts)
+    attempt = Attempt(
+        f"replay {session_id}",
+        lambda: ReplayDelivery.objects.filter(pk=session_id, revision=claim.revision),
+        claim.attempts,
+    )
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
         attempt.park()
         return False

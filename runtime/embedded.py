@@ -249,6 +249,7 @@ class EmbeddedServer(Child):
     """A server that runs in the foreground and dies with its parent."""
 
     stop_seconds = STOP_SECONDS
+    environ: ClassVar[dict[str, str]] = {}
 
     def __init__(self, home: Home, name: str) -> None:
         super().__init__(name)
@@ -288,6 +289,7 @@ class EmbeddedServer(Child):
                 stderr=log,
                 start_new_session=True,
                 preexec_fn=die_with_parent(self.stop_signal),
+                env=os.environ | self.environ,
                 **self.identity(),
             )
         self.started_at = time.monotonic()
@@ -403,6 +405,8 @@ class Postgres(EmbeddedServer):
     """
 
     stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly
+    # Sessions give memory of past plans back to the system: 15 MB each instead of 20.
+    environ: ClassVar[dict[str, str]] = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "262144"}
     # For a small machine that others also use.
     settings: ClassVar[dict[str, str]] = {
         "listen_addresses": "",

@@ -162,8 +162,8 @@ class Options(BaseSettings):
         otherwise="one per processor", example="4", ge=1, le=1024)
     worker_memory_mb: int = option(384, "A worker process with more MiB of memory is replaced, between two tasks.",
         ge=128, le=65_536)
-    outside_processes: int = option(2, "Worker processes that only wait for other servers, read uploaded archives and "
-        "convert videos. One of each machine converts at a time.",
+    outside_processes: int = option(2, "The most worker processes that only wait for other servers, read uploaded "
+        "archives and convert videos. There is one while that is enough. One of each machine converts at a time.",
         ge=1, le=1024)
     small: bool = option(False, "Set 1 on a machine with 1 GB: other defaults get lower (docs/scaling.md, A small "
         "machine).")

@@ -76,8 +76,8 @@ class Attempt:
 
     name: str
     """What is delivered, for logs."""
-    row: models.QuerySet[Any]
-    """The row. Empty if another revision has replaced it."""
+    find_row: Callable[[], models.QuerySet[Any]]
+    """Find the row. Empty if another revision has replaced it."""
     number: int
     is_counted: bool = True
     """Whether the row counts this attempt. It does not count the parts of a split delivery."""
@@ -95,7 +95,7 @@ class Attempt:
         except FeedsUnavailableError as error:
             # An admin may have reset the count.
             attempts = Greatest(F("attempts") - int(self.is_counted), 0)
-            self.row.update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
+            self.find_row().update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
         except Exception as error:
             logger.exception("delivery of %s failed and is tried again", self.name)
             self._failed(f"{type(error).__name__}: {error}")
@@ -109,11 +109,11 @@ class Attempt:
             settings.FAN_OUT_ATTEMPTS,
         )
         metrics.deliveries_given_up.inc()
-        self.row.update(parked_at=Now())
+        self.find_row().update(parked_at=Now())
 
     def _failed(self, error: str) -> None:
         metrics.deliveries_failed.inc()
-        self.row.update(last_error=error)
+        self.find_row().update(last_error=error)
         if self.number >= settings.FAN_OUT_ATTEMPTS:
             self.park()
 

@@ -5,13 +5,16 @@ See docs/decisions.md: What strangers choose has a lane.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from celery import current_task, shared_task
 from celery.contrib.django.task import DjangoTask
 from django.conf import settings
+from django.db import transaction
 from kombu import Connection, Producer
 
+from runtime.afterwards import once_answered
 from storage.breaker import BreakerOpenError
 from storage.connections import BROKER_FAILURES, broker_breaker
 
@@ -56,13 +59,17 @@ def only_if_rows(task: str, query: str, *, work: str = "") -> Callable[[Function
 
 
 class HintTask(DjangoTask[Arguments, Result]):
-    """A task of the site. `delay` and `delay_on_commit` send it to the workers.
+    """A task of the site. `delay` and `delay_on_commit` send it to the workers, the latter once a request is answered.
 
     `delay` is falsy if the broker did not take it. A dead broker is only logged: the work is in PostgreSQL, or can be
     skipped.
     """
 
     abstract = True
+
+    def delay_on_commit(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
+        """Send the task after the commit, and after the answer of a request."""
+        transaction.on_commit(partial(once_answered, partial(self.delay, *args, **kwargs)))
 
     def apply_async(self, *args: Any, **options: Any) -> Any:
         """Send the task. None if the broker did not take it."""

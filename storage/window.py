@@ -54,6 +54,8 @@ READ_MOST = 32
 """Windows read per script call. Redis is blocked while it runs."""
 PIPELINE_LENGTH = 500
 """Deliveries in one chunk of a pipeline. Two chunks are under way at once."""
+FIRST_LENGTH = 100
+"""Deliveries in the first chunk."""
 
 OWN_MEMBERS = 3
 """Members of a complete window that are no entries. An inbox may have two more."""
@@ -364,11 +366,12 @@ def deliver(client: redis.Redis, entry: WindowEntry, windows: Sequence[str], cap
     unsettled: list[Command] = []
     with borrowed_connection(client) as connection:
         answer = reply_iterator(connection)
-        # Two chunks are under way: one is parsed while Redis works on the next.
-        for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
-            if chunk := keys[first : first + PIPELINE_LENGTH]:
+        # Two chunks are under way: one is parsed while Redis works on the next. The first is short: Redis waits for it.
+        bounds = [0, *range(FIRST_LENGTH, len(keys), PIPELINE_LENGTH), len(keys), len(keys)]
+        for before, first, end in zip([0, *bounds], bounds, bounds[1:], strict=False):
+            if chunk := keys[first:end]:
                 connection.send_packed_command([b"".join(map(template, chunk))])
-            for position in range(max(first - PIPELINE_LENGTH, 0), min(first, len(keys))):
+            for position in range(before, first):
                 floor, added, length = next(answer), next(answer), next(answer) if measured else 0
                 if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
                     raise next(reply for reply in (floor, added, length) if isinstance(reply, Exception))

@@ -124,8 +124,12 @@ class FanOutWork(NamedTuple):
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
         """An attempt that records errors in the delivery's row. `is_counted`: False for a range."""
-        row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
-        return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
+        return Attempt(
+            f"item {self.item_id}",
+            lambda: Delivery.objects.filter(pk=self.item_id, revision=self.revision),
+            self.attempts,
+            is_counted,
+        )
 
 
 class Claim(NamedTuple):
@@ -341,7 +345,7 @@ def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
 
 
 def _deliver_to(entry: WindowEntry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
-    refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
+    refused = deliver(feeds_for_tasks(), entry, [*map(keys.inbox, follower_ids)], caps)
     metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # without the sender's own
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.functional import SimpleLazyObject, empty
 
-from runtime import logs, metrics
+from runtime import afterwards, logs, metrics
 from storage import replica
 
 logger = logging.getLogger("feedsite.access")
@@ -27,8 +27,8 @@ _children: dict[tuple[str, str, int], Any] = {}
 
 
 class RequestMiddleware:
-    """Gives each request an id, and counts, times and logs it. It is the outermost middleware, to record all
-    answers.
+    """Gives each request an id, counts, times and logs it, and runs what follows the answer (runtime.afterwards). It is
+    the outermost middleware, to record all answers.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -39,7 +39,9 @@ class RequestMiddleware:
         began = time.perf_counter()
         about = logs.valid_or_new_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
-        response = self.get_response(request)
+        with afterwards.collected() as acts:
+            response = self.get_response(request)
+        response._resource_closers.insert(0, acts.run)  # type: ignore[attr-defined]  # called when the server closes it
         response.headers[logs.HEADER] = about
         if may_have_written(request, response):
             replica.record_write(known_user(request))

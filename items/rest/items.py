@@ -13,7 +13,7 @@ from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
 from items.finding import item_row, own_item, quote_of_own
-from items.hydrate import hydrate
+from items.hydrate import hydrate, hydrate_new
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
 from items.listing import ItemPage
@@ -139,7 +139,7 @@ class ItemsView(ApiView):
         new = publish_or_wait(sender=sender, idempotency_key=key, **fields)
         if isinstance(new, ScheduledPost):
             return FeedResponse(scheduled_bodies([new], sender)[0], status=202)
-        return FeedResponse(hydrate([new.pk], sender)[0], status=201)
+        return FeedResponse(hydrate_new(new, sender), status=201)
 
 
 def _common(fields: dict[str, Any], name: str) -> Any:

@@ -11,11 +11,12 @@ from items.actions import publish
 from operation.doctor import examination, work
 from relations.models import Follow
 from storage.connections import fetch
+from storage.queue import QUEUES
 from storage.quiet import HOLDER
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.rabbits import IS_WANTED, Rabbit
-from tests.support.servers import Valkey
+from tests.support.servers import Valkey, frozen
 from tests.support.sites import Worker, until
 from tests.support.web import WebServer, tokens_of
 from tests.support.workers import queue_server
@@ -119,3 +120,24 @@ def test_a_full_rabbitmq(web: WebServer, worker: Worker, broker_server: Rabbit) 
         assert said.text.endswith("these were not checked: workers, clocks")
         assert "Disk full" in said.todo
     until(lambda: not Delivery.objects.exists(), 60)
+
+
+@pytest.mark.skipif(IS_WANTED, reason="asks a Valkey for its queue")
+def test_fault_a_kill_between_the_answer_and_the_task(web: WebServer, worker: Worker, broker_server: Valkey) -> None:
+    """The post is in every home at once, and a sweeper delivers it."""
+    now = timezone.now()
+    sender, fan = (UserFactory(last_seen_at=now) for _ in range(2))
+    Follow.objects.create(follower=fan, followee=sender)
+    own, fans = tokens_of([sender, fan])
+    with frozen(broker_server):  # it is first asked for this task, and says nothing, so the task does not leave
+        answer = web.publish(own)
+        assert answer.status == 201
+        web.kill()
+    assert queue_server().llen(QUEUES[0]) == 0
+    web.start()
+    item = int(answer.json()["id"])
+    assert [page.ids for page in web.homes((own, fans), at_once=1)] == [[item], [item]]
+    assert Delivery.objects.filter(pk=item, attempts=0).exists()
+    worker.start()
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 120)
+    assert list(differences([sender.pk, fan.pk])) == []

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from runtime import shedding
 from runtime.embedded import wait_for
 from runtime.shedding import HELD, PROBES_LATE, RequestQueue, has_body
 
@@ -87,6 +88,44 @@ def test_no_more_threads_than_are_wanted_and_none_too_few() -> None:
     assert len(counter.threads) == 3
     counter.may_go.set()
     assert len(told(*asked)) == 5
+
+
+@pytest.mark.slow
+def test_idle_threads_end_but_the_one_that_answered_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They close their sessions of PostgreSQL."""
+    closed: list[int] = []
+    monkeypatch.setattr(shedding, "IDLE_SECONDS", SECONDS)
+    monkeypatch.setattr(shedding, "close_sessions", lambda: closed.append(threading.get_ident()))
+    counter = Counter(threads=3)
+    asked = [counter.ask() for _ in range(3)]
+    assert wait_for(is_busy(counter, 3), 30)
+    counter.may_go.set()
+    told(*asked)
+    assert wait_for(lambda: len(closed) == 2, 30)
+    let_them_be_late()
+    assert told(counter.ask()) == [[200]]
+    assert counter.queue.started == 1
+    assert set(closed) < counter.threads
+    counter.may_go.clear()
+    more = [counter.ask() for _ in range(3)]
+    assert wait_for(is_busy(counter, 7), 30)
+    counter.may_go.set()
+    assert told(*more) == [[200]] * 3
+
+
+@pytest.mark.slow
+def test_a_thread_that_answered_last_answers_next() -> None:
+    counter = Counter(threads=3)
+    asked = [counter.ask() for _ in range(3)]
+    assert wait_for(is_busy(counter, 3), 30)
+    counter.may_go.set()
+    told(*asked)
+    assert wait_for(lambda: len(counter.queue.idle) == 3, 30)
+    counter.threads.clear()
+    for _ in range(5):
+        told(counter.ask())
+        assert wait_for(lambda: len(counter.queue.idle) == 3, 30)
+    assert len(counter.threads) == 1
 
 
 @pytest.mark.slow

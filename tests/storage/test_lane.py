@@ -74,10 +74,14 @@ class Lane(Worker):
                     found.setdefault((folder / "comm").read_text().strip(), []).append(int(folder.name))
         return found
 
+    def has_outside(self, processes: int) -> bool:
+        """Whether the lane has so many beside the one that starts them."""
+        return len(self.pids().get(OUTSIDE, [])) == 1 + processes
+
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[Lane]:
-    worker = Lane(tmp_path)
+    worker = Lane(tmp_path, AUTOSCALE_KEEPALIVE="2")
     yield worker
     worker.kill()
 
@@ -87,7 +91,7 @@ def worker(tmp_path: Path) -> Iterator[Lane]:
 def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker: Lane) -> None:
     """tests/runtime/test_supervisor.py kills the lane: its worker ends too."""
     worker.start()
-    assert wait_for(lambda: len(worker.pids().get(OUTSIDE, [])) == 1 + settings.OUTSIDE_PROCESSES, 60)
+    assert wait_for(lambda: worker.has_outside(1), 60)
     queues = queue_server()
     for pid in worker.pids()[OUTSIDE]:
         os.kill(pid, signal.SIGSTOP)
@@ -103,3 +107,19 @@ def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker
     assert worker.process is not None
     os.kill(worker.process.pid, signal.SIGKILL)
     assert wait_for(lambda: not worker.pids().get(OUTSIDE), 30)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_lane_has_another_process_while_one_is_busy(worker: Lane) -> None:
+    worker.start()
+    assert wait_for(lambda: worker.has_outside(1), 60)
+    parent, busy = sorted(worker.pids()[OUTSIDE])
+    os.kill(busy, signal.SIGSTOP)
+    for _ in range(2):
+        assert link_cards.assign_card.delay(1)
+    assert wait_for(lambda: worker.has_outside(2), 60)
+    assert parent in worker.pids()[OUTSIDE]
+    os.kill(busy, signal.SIGCONT)
+    assert wait_for(lambda: worker.has_outside(1), 60)
+    assert not queue_server().llen(OUTSIDE)

@@ -1,9 +1,19 @@
+import json
+
 import pytest
-from django.test import Client
+from django.core.handlers.wsgi import WSGIHandler
+from django.test import Client, RequestFactory
 from prometheus_client.parser import text_string_to_metric_families
 
 from runtime import metrics
+from runtime.afterwards import unfinished
+from storage.queue import QUEUES
+from tests.support.api import API
 from tests.support.factories import UserFactory
+from tests.support.rabbits import IS_WANTED
+from tests.support.web import tokens_of
+from tests.support.workers import queue_server
+from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
 
@@ -15,6 +25,24 @@ def counted(name: str) -> dict[tuple[str, ...], float]:
         for sample in family.samples
         if sample.name == name
     }
+
+
+@pytest.mark.skipif(IS_WANTED, reason="asks a Valkey for its queue")
+@pytest.mark.django_db(transaction=True)
+def test_a_task_leaves_once_the_request_is_answered() -> None:
+    """A server closes a response when it has sent it. The post is in homes before."""
+    body = json.dumps({"content": {"text": "words"}}).encode()
+    environ = RequestFactory().generic("POST", f"{API}/items", body, "application/json").environ
+    environ["HTTP_AUTHORIZATION"] = f"Token {tokens_of([UserFactory()])[0]}"
+    statuses: list[str] = []
+    response = WSGIHandler()(environ, lambda status, *more: statuses.append(status))
+    assert b"".join(response).startswith(b'{"id":')
+    assert statuses == ["201 Created"]
+    assert Delivery.objects.count() == 1
+    assert queue_server().llen(QUEUES[0]) == 0
+    response.close()
+    assert queue_server().llen(QUEUES[0]) == 1
+    assert not unfinished
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
 from items.profiles.profile import find_item, item_count, profile_page, replies_page
+from moderation.models import WordRule
 from relations import actions as relations
 from storage import connections
 from tests.support.answers import whole
@@ -82,6 +83,30 @@ def test_every_field_of_an_item(api: APIClient) -> None:
     }
     shown = api.post(f"{API}/items", body).json()
     assert {name: shown[name] for name in body} == body
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": {"text": "words #tag @bob https://example.org/", "b": [1, None], "a": 1e3}, "title": "A title"},
+        {"content": {"text": "so"}, "visibility": "self", "extra_info": {"z": 1, "client": "test"}},
+        {"content": {"text": "so"}, "repliable_by": "nobody", "quotable_by": "followers"},
+        {"content": {"text": "so"}, "visibility": "followers"},
+        {"content": {"text": "spoilt", "warning": "careful", "sensitive": True}},
+        {"content": {"text": "so"}, "quote_of": "bobs"},
+        {"content": {"text": "so"}, "reply_to": "bobs"},
+        {"type": "poll", "content": {"poll": {"options": ["a", "b"], "multiple": False, "closes_in": 3600}}},
+        {"content": {"text": "held"}},
+    ],
+)
+def test_a_new_item_is_answered_as_it_reads_later(api: APIClient, bob: User, fields: dict[str, Any]) -> None:
+    """Most are answered without reading them again."""
+    bobs = str(ItemFactory(sender=bob).pk)
+    assert api.post(f"{API}/me/filters", {"phrase": "spoilt"}).status_code == 201
+    WordRule.objects.create(text="held")
+    response = api.post(f"{API}/items", fields | {name: bobs for name in fields if fields[name] == "bobs"})
+    assert response.status_code == 201, response.content
+    assert response.json() == api.get(f"{API}/items/{response.json()['id']}").json()
 
 
 def test_a_reply(api: APIClient, bob: User) -> None:
