@@ -20,7 +20,7 @@ from items.pages.reading import Moment, ago, moment
 from items.pages.recent import Recent
 
 MOST = 4_000
-"""Parts that a process keeps. With `LONGEST` at most 32 MB, usually 5 MB."""
+"""Parts that a process keeps. With `LONGEST` at most 32 MB, usually 9 MB."""
 LONGEST = 8_000
 """Parts with more characters are drawn each time."""
 SLOT = "\0"
