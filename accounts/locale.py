@@ -121,10 +121,13 @@ def browser_language(request: HttpRequest) -> str:
 def zone_of(request: HttpRequest) -> tzinfo:
     """The reader's zone, else the site's."""
     chosen = request.user.time_zone if isinstance(request.user, User) else ""
-    for name in (chosen, request.COOKIES.get(ZONE_COOKIE, "")):
-        if name in zone_names():
-            return zoneinfo.ZoneInfo(name)
-    return current().zone
+    return zoneinfo.ZoneInfo(chosen) if chosen in zone_names() else browser_zone(request)
+
+
+def browser_zone(request: HttpRequest) -> tzinfo:
+    """The browser's zone, else the site's."""
+    name = request.COOKIES.get(ZONE_COOKIE, "")
+    return zoneinfo.ZoneInfo(name) if name in zone_names() else current().zone
 
 
 def set_language_cookie(response: HttpResponseBase, language: str) -> None:

@@ -26,7 +26,7 @@ from live.hosting import scheduled_of
 from media import sources
 from notifications.sentences import sentence
 from web import languages
-from web.icons import card_icon, card_symbols, icon
+from web.icons import card_icon, icon
 from web.pages import came_from
 from web.times import format_moment
 
@@ -78,7 +78,6 @@ def environment(**options: Any) -> Environment:
         "static": cache(static),
         "icon": icon,
         "card_icon": card_icon,
-        "card_symbols": card_symbols,
         "badge": people.big_v_badge,
         "card_words": cards.card_words,
         "slot": drawing.slot,

@@ -26,7 +26,7 @@ from feedsite.public import installing
 from items import emoji
 from media.store import store
 from runtime import loaded_programs
-from web import icons, times
+from web import times
 
 ADMIN = ("admin", "drf_spectacular")
 """Apps of pages with templates in Django's own language."""
@@ -85,7 +85,6 @@ def load_pages() -> None:
     import_module("PIL.Image").preinit()  # its usual plug-ins; workers do without
     get_default_password_validators()
     load_lazy(staticfiles_storage, "manifest_hash")
-    icons.card_symbols()
     installing.script()
     emoji.all_emoji()
     times.zone_names()

@@ -111,6 +111,7 @@ MIDDLEWARE = [
     "accounts.about.read_only.ReadOnlyMiddleware",
     "feedsite.api_path.ApiMiddleware",
     "web.static_files.StaticFiles",
+    "items.pages.open_pages.OpenPageMiddleware",
     "web.compression.CompressionMiddleware",
     "web.pages.RateMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

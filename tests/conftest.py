@@ -24,6 +24,7 @@ from accounts.about import site
 from accounts.levels import policy
 from accounts.models import User
 from accounts.signing_in.sessions import SessionStore
+from items.pages import open_pages
 from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage
@@ -173,6 +174,7 @@ def _nothing_left_behind() -> Iterator[None]:
     rates.own.clear()
     truth.expected.forget()
     site.site_copy.set(site.Site())
+    open_pages.near.clear()
     usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()

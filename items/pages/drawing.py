@@ -7,7 +7,6 @@ See docs/decisions.md: A card is drawn once for all its readers.
 """
 
 import hashlib
-import threading
 from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from typing import Any
@@ -18,9 +17,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from items.bodies import Counts, ItemBody, Quote
 from items.pages.reading import Moment, ago, moment
+from items.pages.recent import Recent
 
 MOST = 4_000
-"""Parts that a process keeps. With `LONGEST` at most 32 MB, usually 5 MB."""
+"""Parts that a process keeps. With `LONGEST` at most 32 MB, usually 9 MB."""
 LONGEST = 8_000
 """Parts with more characters are drawn each time."""
 SLOT = "\0"
@@ -38,8 +38,7 @@ Parts = tuple[str | datetime, ...]
 """HTML, and in every second place the name or the time of a slot."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_kept: dict[Hashable, Parts] = {}
-_changing = threading.Lock()
+_kept: Recent[Parts] = Recent(MOST)
 
 
 def facts_of(item: ItemBody) -> bytes:
@@ -68,10 +67,7 @@ def drawn(key: Hashable | None, draw: Callable[[], str]) -> Parts:
         html = draw()
         parts = _cut(html)
         if key is not None and len(html) <= LONGEST:
-            with _changing:
-                while len(_kept) >= MOST:
-                    del _kept[next(iter(_kept))]
-                _kept[key] = parts
+            _kept.put(key, parts)
     return parts
 
 

@@ -3,36 +3,49 @@
 Strangers with the same language, time zone and theme get the same bytes, if requested twice within `KEPT`. This serves
 only requests without a session, query or message. Shared caches may keep these for `SHARED`.
 
+A process has copies of the last pages that it read from the cache server. `OpenPageMiddleware` answers with them before
+the layers that concern members. Each answer is counted and verified.
+
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
 
 import base64
 import gzip
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec
 
 import msgspec
 from django.conf import settings
 from django.core import signing
 from django.core.cache import cache
+from django.core.exceptions import DisallowedHost
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.templatetags.static import static
+from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils import timezone, translation
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 
 from accounts.about import announcing
 from accounts.about.site import current
+from accounts.access import READER_HEADER
+from accounts.locale import browser_language, browser_zone
 from items.bodies import ItemBody
 from items.hydrate import QUOTING
+from items.pages.recent import Recent
 from items.visibility import VISIBLE, quoted_visible
 from storage import keys
 from storage.connections import fetch, id_array
+from web import rates
 from web.compression import takes_gzip
 from web.pages import PageRequest, View, theme
+from web.rest import scope_of
 
 P = ParamSpec("P")
 
@@ -44,6 +57,8 @@ LARGEST_BYTES = 200_000
 COMPRESSION = 5
 ASKED = "asked"
 """Cached in place of a page that was requested once."""
+NEAR = 32
+"""Pages of which a process has a copy."""
 MESSAGES_COOKIE = "messages"
 """Django's cookie for messages that the next page shows."""
 
@@ -93,6 +108,8 @@ class CachedPage(msgspec.Struct):
     quotes: list[int]
     cards: list[int]
     people: list[int]
+    until: float
+    """When it is too old, by the clock of the process that made it."""
 
     def is_current(self) -> bool:
         """Whether strangers may still see everything on it, unchanged."""
@@ -105,6 +122,49 @@ class CachedPage(msgspec.Struct):
         }
         (row,) = fetch(STANDS, items | {"people": id_array(self.people), "reader": 0})
         return tuple(row) == (len(self.items), len(self.quotes), len(self.cards), len(self.people))
+
+
+near: Recent[CachedPage] = Recent(NEAR)
+"""Copies of pages that this process read from the cache server, by cache key."""
+_static = lru_cache(NEAR)(static)
+
+
+class OpenPageMiddleware:
+    """Answers strangers with the process's copies of pages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer with a copy if there is one, still valid, and the stranger has not called too often."""
+        if len(near) and is_stranger(request) and READER_HEADER not in request.headers:
+            with suppress(DisallowedHost, Resolver404, DatabaseError):  # the other layers know what to say
+                response = self._answer(request)
+                if response is not None:
+                    return response
+        return self.get_response(request)
+
+    @staticmethod
+    def _answer(request: HttpRequest) -> HttpResponseBase | None:
+        if current().is_for_members:
+            return None
+        language = browser_language(request)
+        with translation.override(language), timezone.override(browser_zone(request)):
+            kept = near.get(keys.page(_digest(request)))
+        if kept is None or kept.until < time.time():
+            return None
+        request.resolver_match = _match(request.path_info)
+        if rates.CountedCall(scope_of({}, "GET"), rates.address(request)).wait is not None or not kept.is_current():
+            return None
+        response = _again(request, kept)
+        response.headers.setdefault("Content-Language", language)
+        response.headers.setdefault("Content-Length", str(len(response.content)))
+        return response
+
+
+@lru_cache(NEAR)
+def _match(path: str) -> ResolverMatch:
+    return resolve(path)
 
 
 def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
@@ -120,6 +180,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
         found = cache.get(key)
         kept = _read_cached(key, found)
         if kept is not None and kept.is_current():
+            near.put(key, kept)
             return _again(request, kept)
         page = view(request, *args, **kwargs)
         if page.response.status_code != 200 or page.response.cookies:
@@ -134,12 +195,12 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
     return answer
 
 
-def is_stranger(request: PageRequest) -> bool:
+def is_stranger(request: HttpRequest) -> bool:
     """Whether a request has no session and is for a whole page."""
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
-        and not request.htmx
+        and request.headers.get("HX-Request") != "true"
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
         and MESSAGES_COOKIE not in request.COOKIES
     )
@@ -155,7 +216,7 @@ def _digest(request: HttpRequest) -> str:
         timezone.get_current_timezone_name(),
         theme(request)["theme"],
         announcing.undismissed_news(request, current().news),
-        static("feedsite/pages.css"),  # changes with each version of the static files
+        _static("feedsite/pages.css"),  # changes with each version of the static files
     )
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
 
@@ -164,9 +225,10 @@ def _read_cached(key: str, found: Any) -> CachedPage | None:
     if not isinstance(found, str) or found == ASKED:
         return None
     try:
-        return msgspec.json.decode(_signer(key).unsign(found), type=CachedPage)
+        kept = msgspec.json.decode(_signer(key).unsign(found), type=CachedPage)
     except (signing.BadSignature, msgspec.MsgspecError):
         return None
+    return kept if kept.until >= time.time() else None
 
 
 def _signer(key: str) -> signing.Signer:
@@ -190,6 +252,7 @@ def _write_cached(key: str, request: HttpRequest, page: OpenPage) -> None:
         quotes=[item_id for item_id, item in shown.items() if item.quote and item.quote.item],
         cards=[item_id for item_id, item in shown.items() if item.link_card],
         people=sorted(set(page.people)),
+        until=time.time() + KEPT.total_seconds(),
     )
     cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())
 
@@ -217,7 +280,7 @@ def _etag(body: bytes, nonce: str) -> str:
 
 
 # --- Answering -------------------------------------------------------------------------------------------
-def _again(request: HttpRequest, kept: CachedPage) -> HttpResponseBase:
+def _again(request: HttpRequest, kept: CachedPage) -> HttpResponse:
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
     is_compressed = takes_gzip(request)
@@ -228,7 +291,7 @@ def _again(request: HttpRequest, kept: CachedPage) -> HttpResponseBase:
     return _shared(request, response)
 
 
-def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponseBase:
+def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     seconds = int(SHARED.total_seconds())
     response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={seconds}"
     patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])

@@ -137,7 +137,7 @@ def test_ages_go_on(sender: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_kept_has_a_bound(sender: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "MOST", 3)
+    monkeypatch.setattr(drawing._kept, "most", 3)
     for number in range(5):
         actions.publish(sender=sender, content={"text": f"walrus {number}"})
     reader = UserFactory.create()
@@ -146,4 +146,4 @@ def test_what_is_kept_has_a_bound(sender: User, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(drawing, "LONGEST", 10)
     drawing._kept.clear()
     assert cards(reader) == first
-    assert not drawing._kept
+    assert not len(drawing._kept)

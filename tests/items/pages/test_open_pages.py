@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from django.test import Client
 
 from accounts import actions as accounts
 from accounts.about import site
+from accounts.about.models import PublicAccess
 from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions
@@ -45,6 +47,12 @@ def warm(path: str, **headers: str) -> Any:
     """Returns the third answer. The second is cached."""
     for _ in range(2):
         Client(headers=headers).get(path)
+    return Client(headers=headers).get(path)
+
+
+def near(path: str, **headers: str) -> Any:
+    """Returns the fourth answer: the process has a copy of the page."""
+    warm(path, **headers)
     return Client(headers=headers).get(path)
 
 
@@ -147,6 +155,7 @@ def test_a_browser_that_has_the_page_is_told_so(post: Item) -> None:
     assert (same.status_code, same.content) == (304, b"")
     assert "Content-Security-Policy" not in same, "the policy of the page that the browser has names its nonce"
     cache.clear()
+    open_pages.near.clear()
     assert client.get(f"/items/{post.pk}").status_code == 304, "made anew, it has another nonce and says the same"
     actions.edit(item=post, content={"text": "okapi"})
     assert client.get(f"/items/{post.pk}").status_code == 200
@@ -213,6 +222,8 @@ def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyP
     assert b"okapi" not in Client().get(path).content
     connections.cache_breaker.reset()
     cache.clear()
+    assert b"okapi" not in Client().get(path).content, "from this process's copy"
+    open_pages.near.clear()
     assert b"okapi" in Client().get(path).content
 
 
@@ -322,6 +333,7 @@ def test_values_of_another_program_are_not_shown(post: Item, sender: User) -> No
     (moved,) = set(cache.iter_keys("*")) - {key}
     for value in (kept, kept.replace("a", "b"), {"body": "x"}, 7, "", "asked", None):
         cache.set(moved, value, 15)
+        open_pages.near.clear()
         assert b"okapi" in Client().get(f"/items/{other.pk}").content
 
 
@@ -333,3 +345,55 @@ def test_without_the_cache_server_pages_are_made(post: Item, feeds_server: Valke
     with fault(feeds_server):
         for _ in range(3):
             assert b"zebra" in Client().get(path).content
+
+
+PAGE_HEADERS = {"Content-Security-Policy", "X-Request-ID"}
+"""They differ with each answer."""
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_a_copy_is_answered_as_the_page_was(post: Item, language: str) -> None:
+    path, headers = f"/items/{post.pk}", {"Accept-Encoding": "gzip", "Accept-Language": language}
+    kept = warm(path, **headers)
+    with connections.count_trips() as asked:
+        again = near(path, **headers)
+    assert (asked.statements, asked.round_trips) == (4 * 1, 4 * 1), "a statement and a count, and no look into Redis"
+    assert again.content == kept.content
+
+    def told(response: Any) -> dict[str, Any]:
+        vary = {each.strip() for each in response["Vary"].split(",")}
+        return {name: value for name, value in response.items() if name not in PAGE_HEADERS} | {"Vary": vary}
+
+    assert told(again) == told(kept)
+    assert again["Content-Language"] == language
+    assert again["Content-Length"] == str(len(again.content))
+
+
+def test_a_copy_is_for_strangers_alone(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/items/{post.pk}"
+    assert b"zebra" in near(path).content
+    made = rendered(monkeypatch)
+    assert b'data-reader="' in logged_in(post.sender).get(path).content
+    site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
+    assert Client().get(path).status_code == 302
+    site.site_copy.set(site.Site())
+    assert Client(headers={"Host": "bad host"}).get(path).status_code == 400
+    assert Client(headers={"X-Reader": "5"}).get(path).status_code != 500
+    assert not made
+
+
+def test_a_copy_is_counted(post: Item, settings: Any) -> None:
+    path = f"/items/{post.pk}"
+    near(path)
+    settings.RATES = settings.RATES | {"read": "5/hour"}
+    assert [Client().get(path).status_code for _ in range(3)][-1] == 429
+
+
+def test_a_copy_grows_old(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/items/{post.pk}"
+    near(path)
+    actions.publish(sender=post.sender, content={"text": "okapi"}, reply_to=post)
+    assert b"okapi" not in Client().get(path).content
+    later = time.time() + open_pages.KEPT.total_seconds()
+    monkeypatch.setattr("items.pages.open_pages.time.time", lambda: later + 1)
+    assert b"okapi" in Client().get(path).content

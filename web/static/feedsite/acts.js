@@ -95,7 +95,7 @@
     button.setAttribute("formaction", `${address}/${OTHER[done]}`);
     button.removeAttribute("title");
     if (button.dataset.act !== "bookmark") add(button, wish ? 1 : -1); // bookmarks are not counted
-    const icons = { like: ["#i-like", "#i-liked"], bookmark: ["#i-bookmark", "#i-bookmarked"] }[button.dataset.act];
+    const icons = { like: ["#like", "#liked"], bookmark: ["#bookmark", "#bookmarked"] }[button.dataset.act];
     if (icons) {
       const use = button.querySelector("use");
       use.setAttribute("href", use.getAttribute("href").replace(/#.*/, icons[Number(wish)]));
