@@ -30,7 +30,7 @@ DEEPER = 4
 """With too few candidates left, recall this many times as many."""
 
 
-PART = 120
+PART = 80
 """Candidates to filter at once. The others wait until these do not fill a page."""
 
 
@@ -92,8 +92,8 @@ def _filter(reader: User, found: Sequence[RecalledItem], wanted: int, now: datet
 
 def _fills(candidates: Sequence[RecalledItem], wanted: int) -> bool:
     """Whether a page takes `wanted` of the candidates, in spite of `SENDER_CAP`."""
-    of_senders = Counter(one.sender_id for one in candidates).values()
-    return sum(min(count, settings.SENDER_CAP) for count in of_senders) >= wanted
+    cap = settings.SENDER_CAP
+    return sum(min(count, cap) for count in Counter(one.sender_id for one in candidates).values()) >= wanted
 
 
 def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tuple[list[RecalledItem], bool]:

@@ -28,6 +28,8 @@ NEWER = f"""
         AND NOT {follows(READER, "i.sender_id")}
     ORDER BY i.id DESC LIMIT 100
 """
+KEPT = 300
+"""Candidates to keep."""
 OF_SENDER = ("similar", "sender", "follower", "follows:")
 """What reasons begin with that concern all posts of a sender."""
 
@@ -40,13 +42,13 @@ class KeptRecall(msgspec.Struct, array_like=True):
     follows: tuple[int, int]
     """How many users and hashtags the reader followed."""
     candidates: list[RecalledItem]
-    """At most `RECALL_COUNT`, best first."""
+    """At most `KEPT`, best first."""
 
     @classmethod
     def of(cls, reader: User, candidates: Sequence[RecalledItem], now: datetime) -> Self:
         """The first candidates of a recall at `now`."""
-        first = list(candidates[: settings.RECALL_COUNT])
-        return cls(ids.compose(now, 0), (reader.following_count, reader.followed_tag_count), first)
+        follows = (reader.following_count, reader.followed_tag_count)
+        return cls(ids.compose(now, 0), follows, list(candidates[:KEPT]))
 
     def serves(self, reader: User, now: datetime) -> bool:
         """Whether it is recent enough, and the reader follows as many users and hashtags as then."""

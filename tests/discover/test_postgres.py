@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
+from discover import postgres
 from discover.decay import log_decay
 from discover.postgres import PostgresRecall
 from discover.recall import RecalledItem
@@ -124,6 +125,21 @@ def test_words_in_chinese(reader: User) -> None:
     post("别的事情")
     refresh_words(now=NOW)
     assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "words:登山")
+
+
+def test_words_are_searched_only_if_likes_and_follows_find_little(
+    reader: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    friend, twin, sender = UserFactory.create_batch(3)
+    follow(reader, friend)
+    follow(twin, friend, sender)
+    near, _, other = post(sender=sender), post("climbing", reader), post("climbing")
+    post("something else")
+    refresh_words(now=NOW)
+    assert reasons(reader)[near.pk] == "similar"
+    assert reasons(reader)[other.pk] == "words:climb"
+    monkeypatch.setattr(postgres, "ENOUGH", 1)
+    assert reasons(reader)[other.pk] == "fresh"
 
 
 def test_followed_senders_come_last(reader: User) -> None:
