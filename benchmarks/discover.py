@@ -1,6 +1,7 @@
 """The recommended feed: the cost of its pages and filters, and whether recall finds whom readers will follow.
 
-`discover`: a page from the cache, against a raw LPOP and constant views over HTTP, and a `refresh`.
+`discover`: a page from the cache, against a raw LPOP and constant views over HTTP. A `refresh` against a page of home:
+a reader's first one (cold), and one that finds the kept recall (warm). Readers have likes, hashtags and words.
 
 `impressions`: 500 candidates against the filters of seven full days. The peer is redis-py's pipeline with one
 BF.MEXISTS a day, if RedisBloom's wheel is there.
@@ -12,6 +13,7 @@ most followed senders, and those of senders with most new followers. Recall's we
 """
 
 import random
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ from benchmarks.measure import (
     Case,
     MeasuredRequest,
     Size,
+    Times,
     interleaved,
     milliseconds,
     over,
@@ -53,11 +56,14 @@ from items.hydrate import BY_ID, ItemRow, bodies
 from runtime.embedded import Home, ServerError, Valkey, package_folder, wait_for
 from storage import ids, keys
 from storage.connections import client_of, feeds, feeds_for_tasks, fetch, id_array
+from timeline.home import home_page
 
 LIMIT = 20
 PAGES = 50
 """Most pages that a reader scrolls in a day."""
 HTTP_TARGET = 3.5
+WARM, COLD, WARM_UP = 3, 5, 5
+"""Targets of a refresh in pages of home, and rounds before it is measured."""
 FEED = "/api/v1/discover/feed"
 COST = "What does a page of the recommended feed from the cache cost, against a raw LPOP?"
 FILTERED = "How long does it take to leave out what a reader was shown within a week?"
@@ -78,6 +84,22 @@ APART = timedelta(days=730)
 DATES = 3
 BETTER = 1.5
 """Target, in multiples of the best peer's hit rate."""
+# Twelve likes by everybody among 20,000 posts, rather of newer ones. A hashtag in each of 50,000 posts.
+LIKES = """
+    INSERT INTO items_like (user_id, item_id, created_at)
+    SELECT DISTINCT person, posts.ids[ceil(cardinality(posts.ids) * random() ^ 2)], now() - interval '1 day'
+    FROM unnest(%(people)s::bigint[]) AS person, generate_series(1, 12), (
+        SELECT array_agg(id ORDER BY id DESC) AS ids FROM (
+            SELECT id FROM items_item WHERE reply_to_id IS NULL ORDER BY id DESC LIMIT 20000) newest
+    ) posts
+    ON CONFLICT DO NOTHING
+"""
+TAGS = """
+    INSERT INTO items_itemtag (tag, item_id)
+    SELECT 'topic' || ceil(500 * random() ^ 2)::integer, id
+    FROM (SELECT id FROM items_item WHERE reply_to_id IS NULL ORDER BY id DESC LIMIT 50000) newest
+    ON CONFLICT DO NOTHING
+"""
 Post = tuple[int, int]
 """The ids of a post and of its sender."""
 
@@ -109,7 +131,8 @@ def run(community: Community) -> BenchmarkReport:
     in_process, over_http = readers[: len(readers) // 2], readers[len(readers) // 2 :]
     entries = candidates(LIMIT * (PAGES + 5))
     _process(report, in_process, entries, min(size.page_rounds, len(in_process) * (PAGES - 5)))
-    _refreshed(report, in_process, size.http_rounds * len(in_process))
+    community.index_words(size.searched)
+    _refreshed(report, in_process, size)
     _http(report, over_http[: 1 + size.http_rounds], entries, pages)
     IssuedPage.objects.all().delete()
     return report
@@ -152,23 +175,45 @@ def _process(report: BenchmarkReport, readers: list[User], entries: list[CachedR
     raw.close()
 
 
-def _refreshed(report: BenchmarkReport, readers: list[User], rounds: int) -> None:
+def _refreshed(report: BenchmarkReport, readers: list[User], size: Size) -> None:
     now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # the references are correct by construction
+        cursor.execute(LIKES, {"people": [*range(1, 1 + size.senders), *(reader.pk for reader in readers)]})
+        cursor.execute("RESET session_replication_role")
+        cursor.execute(TAGS)
+        for table in ("items_like", "items_itemtag"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
     refresh_words(now=now)
     refresh_popular(now=now)
 
-    def pulled(number: int) -> object:
+    def refreshed(number: int) -> object:
         found = refresh(readers[number % len(readers)], limit=LIMIT)
         assert (len(found.items), found.sources) == (LIMIT, ["recall"])
         return found
 
-    def next_page(number: int) -> object:
-        return load_more(readers[number % len(readers)], limit=LIMIT)
+    def forget(number: int) -> object:
+        return feeds_for_tasks().delete(keys.kept_recall(readers[number % len(readers)].pk))
 
-    times = interleaved({"refresh": pulled, "load_more after it": next_page}, rounds=rounds, warm_up=5)
-    report.rows += [[f"{name} (recall)", round(milliseconds(times[name]), 3)] for name in times]
-    report.rows.append(["refresh (recall), p99", round(percentile(times["refresh"], 0.99), 3)])
-    report.ratio("refresh / load_more", over(times, "refresh", "load_more after it"))
+    rounds = size.http_rounds * len(readers)
+    times: Times = {name: [] for name in ("home page", "refresh, cold", "refresh, warm", "load_more after it")}
+    for number in range(WARM_UP + rounds):
+        cases: dict[str, Case] = {
+            "home page": lambda number: home_page(readers[number % len(readers)], limit=LIMIT),
+            "forgotten": forget,
+            "refresh, cold": refreshed,
+            "refresh, warm": refreshed,
+            "load_more after it": lambda number: load_more(readers[number % len(readers)], limit=LIMIT),
+        }
+        for name, case in cases.items():
+            begin = time.perf_counter()
+            case(number)
+            if name in times and number >= WARM_UP:
+                times[name].append(time.perf_counter() - begin)
+    report.rows += [[name, round(milliseconds(times[name]), 3)] for name in times]
+    report.rows.append(["refresh, cold, p99", round(percentile(times["refresh, cold"], 0.99), 3)])
+    for name, most in (("refresh, warm", WARM), ("refresh, cold", COLD)):
+        report.ratio(f"{name} / home page", over(times, name, "home page"), at_most=most)
 
 
 def _http(report: BenchmarkReport, readers: list[User], entries: list[CachedRecommendation], pages: int) -> None:

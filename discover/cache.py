@@ -1,10 +1,15 @@
-"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another. They may be lost or outdated."""
+"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another, and the recall that they are of.
+
+They may be lost or outdated.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 from django.conf import settings
 
+from discover.kept import KeptRecall
 from storage import keys
 from storage.connections import Command, feeds, pipelined
 
@@ -25,18 +30,26 @@ class CandidateList:
     def __init__(self, user_id: int) -> None:
         self.key = keys.candidates(user_id)
         self.reasons_key = keys.candidate_reasons(user_id)
+        self.recall_key = keys.kept_recall(user_id)
 
-    def drop(self) -> None:
-        """Delete the list and its reasons."""
-        pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
+    def drop(self) -> KeptRecall | None:
+        """Delete the list and its reasons. Returns the recall that is kept."""
+        *_, kept = pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key), ("GET", self.recall_key)])
+        try:
+            return msgspec.msgpack.decode(kept, type=KeptRecall) if kept else None
+        except msgspec.MsgspecError:
+            return None
 
-    def push(self, entries: Sequence[CachedRecommendation]) -> None:
-        """Append entries. The list lives for `CANDIDATES_TTL` from now."""
-        self._write("RPUSH", entries)
+    def push(self, entries: Sequence[CachedRecommendation], keep: KeptRecall | None = None) -> None:
+        """Append entries, and keep the recall that they are of. Both live for `CANDIDATES_TTL` from now."""
+        commands = self._writing("RPUSH", entries)
+        if keep:
+            commands.append(("SET", self.recall_key, msgspec.msgpack.encode(keep), "EX", _ttl_seconds()))
+        pipelined(feeds(), commands)
 
     def put_back(self, entries: Sequence[CachedRecommendation]) -> None:
         """Put popped entries back at the front."""
-        self._write("LPUSH", entries[::-1])
+        pipelined(feeds(), self._writing("LPUSH", entries[::-1]))
 
     def pop(self, count: int) -> tuple[list[CachedRecommendation], int]:
         """Remove the first `count` entries or fewer. Returns them, and how many are left."""
@@ -47,14 +60,17 @@ class CandidateList:
         known = dict(reason.decode().split("|", 1) for reason in reasons or [])
         return [CachedRecommendation(int(item_id), known.get(item_id.decode(), "")) for item_id in ids or []], left
 
-    def _write(self, command: str, entries: Sequence[CachedRecommendation]) -> None:
+    def _writing(self, command: str, entries: Sequence[CachedRecommendation]) -> list[Command]:
         if not entries:
-            return
-        seconds = int(settings.CANDIDATES_TTL.total_seconds())
-        commands: list[Command] = [
+            return []
+        seconds = _ttl_seconds()
+        return [
             (command, self.key, *(entry.item_id for entry in entries)),
             ("EXPIRE", self.key, seconds),
             (command, self.reasons_key, *(f"{entry.item_id}|{entry.reason}" for entry in entries)),
             ("EXPIRE", self.reasons_key, seconds),
         ]
-        pipelined(feeds(), commands)
+
+
+def _ttl_seconds() -> int:
+    return int(settings.CANDIDATES_TTL.total_seconds())

@@ -14,6 +14,7 @@ from django.conf import settings
 from accounts.models import User
 from discover import impressions
 from discover.exclusions import exclude
+from discover.kept import KeptRecall
 from discover.recall import RecalledItem
 from discover.recallers import recall
 from runtime import metrics
@@ -31,32 +32,70 @@ APART = 3
 """Of this many cards in a row, one comes by the same hashtag, while there are others."""
 
 
+PART = 80
+"""Candidates to filter at once. The others wait until these do not fill a page."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilteredCandidates:
     """The candidates that are left. `is_deduplicated`: the week's impressions and views were known."""
 
     candidates: list[RecalledItem]
     is_deduplicated: bool
+    to_keep: list[RecalledItem]
+    """These as recall scored them, and those that were not filtered yet."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are candidates that were not filtered yet."""
+        return len(self.to_keep) > len(self.candidates)
 
 
-def recall_unseen(reader: User, *, wanted: int, now: datetime) -> FilteredCandidates:
+def recall_unseen(reader: User, *, wanted: int, now: datetime, kept: KeptRecall | None = None) -> FilteredCandidates:
     """The candidates to show among the first `RECALL_COUNT`, or among more if fewer than `wanted` are left.
+
+    With `kept` only among these and newer posts.
 
     Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article.
     """
+    if kept:
+        return _filter(reader, kept.with_newer(reader, now), wanted, now)
     count = settings.RECALL_COUNT
     while True:
         found = recall(reader, count=count, now=now)
-        kept = exclude(reader, found, now=now)
-        excluded = Counter(kept.excluded)
-        candidates, is_known = _unseen(reader, kept.candidates, now)
-        excluded["impression"] = len(kept.candidates) - len(candidates)
+        filtered = _filter(reader, found, wanted, now)
         deeper = min(count * DEEPER, settings.RECALL_DEPTH)
-        if len(candidates) >= wanted or len(found) < count or deeper <= count:
-            break
+        if len(filtered.candidates) >= wanted or len(found) < count or deeper <= count:
+            return filtered
         count = deeper
-    _log_exclusions(reader, len(found), excluded, len(candidates))
-    return FilteredCandidates(candidates, is_known and kept.views_known)
+
+
+def _filter(reader: User, found: Sequence[RecalledItem], wanted: int, now: datetime) -> FilteredCandidates:
+    """Filter the first candidates: `PART` of them, and all if these do not fill a page of `wanted`."""
+    candidates: list[RecalledItem] = []
+    excluded: Counter[str] = Counter()
+    is_known, done = True, 0
+    for part in (found[: max(PART, 3 * wanted)], found[max(PART, 3 * wanted) :]):
+        if not part or _fills(candidates, wanted):
+            break
+        kept = exclude(reader, part, now=now)
+        unseen_ones, is_seen_known = _unseen(reader, kept.candidates, now)
+        excluded += kept.excluded
+        excluded["impression"] += len(kept.candidates) - len(unseen_ones)
+        is_known = is_known and is_seen_known and kept.views_known
+        candidates += unseen_ones
+        done += len(part)
+    left = {one.item_id for one in candidates}
+    _log_exclusions(reader, done, excluded, len(left))
+    return FilteredCandidates(
+        candidates, is_known, [one for one in found[:done] if one.item_id in left] + list(found[done:])
+    )
+
+
+def _fills(candidates: Sequence[RecalledItem], wanted: int) -> bool:
+    """Whether a page takes `wanted` of the candidates, in spite of `SENDER_CAP`."""
+    cap = settings.SENDER_CAP
+    return sum(min(count, cap) for count in Counter(one.sender_id for one in candidates).values()) >= wanted
 
 
 def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tuple[list[RecalledItem], bool]:

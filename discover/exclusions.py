@@ -15,7 +15,7 @@ See docs/decisions.md: Recall adds up small bounded queries.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accounts.models import User
@@ -153,7 +153,7 @@ def exclude(reader: User, candidates: Sequence[RecalledItem], *, now: datetime) 
             excluded[reason] += 1
             continue
         factor = sender_factors.get(candidate.sender_id, 1.0) * item_factors.get(candidate.item_id, 1.0)
-        kept.append(candidate if factor == 1.0 else replace(candidate, score=candidate.score + math.log(factor)))
+        kept.append(candidate if factor == 1.0 else candidate._replace(score=candidate.score + math.log(factor)))
     kept.sort(key=lambda candidate: -candidate.score)
     return RemainingCandidates(kept, excluded, views is not None)
 

@@ -22,7 +22,8 @@ from accounts.about.site import current
 from accounts.models import User
 from discover import reasons
 from discover.cache import CachedRecommendation, CandidateList
-from discover.candidates import recall_unseen, spread_senders, spread_tags
+from discover.candidates import FilteredCandidates, recall_unseen, spread_senders, spread_tags
+from discover.kept import KeptRecall
 from discover.models import IssuedPage
 from items.bodies import ItemBody
 from items.hydrate import ItemRow, body, columns, decorate
@@ -191,24 +192,35 @@ def _page_from_cache(reader: User, limit: int, request_id: str | None, now: date
 
 def _page_from_recall(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage:
     cache = CandidateList(reader.pk)
-    is_known = True
+    is_known, kept = True, None
     try:
         with feeds_errors():
-            cache.drop()
+            kept = cache.drop()
     except FeedsUnavailableError:
         is_known = False
-    found = recall_unseen(reader, wanted=limit, now=now)
-    recalled = RecalledBuffer(
-        [CachedRecommendation(one.item_id, one.reason) for one in spread_tags(spread_senders(found.candidates, limit))]
-    )
-    filled = _fill(reader, recalled, limit)
+    if kept and not kept.serves(reader, now):
+        kept = None
+    found, recalled, filled = _fill_from_recall(reader, limit, now, kept)
+    if kept and len(filled.items) < limit:
+        kept = None
+        found, recalled, filled = _fill_from_recall(reader, limit, now)
     try:
         with feeds_errors():
-            cache.push(recalled.entries)
+            cache.push(recalled.entries, None if kept else KeptRecall.of(reader, found.to_keep, now))
     except FeedsUnavailableError:
         is_known = False
     sources = ["recall"] if is_known and found.is_deduplicated else ["recall", "no-dedup"]
-    return _record_page(reader, filled, request_id, now, has_more=recalled.left > 0, sources=sources)
+    has_more = recalled.left > 0 or found.has_more
+    return _record_page(reader, filled, request_id, now, has_more=has_more, sources=sources)
+
+
+def _fill_from_recall(
+    reader: User, limit: int, now: datetime, kept: KeptRecall | None = None
+) -> tuple[FilteredCandidates, RecalledBuffer, FilledPage]:
+    found = recall_unseen(reader, wanted=limit, now=now, kept=kept)
+    ordered = spread_tags(spread_senders(found.candidates, limit))
+    recalled = RecalledBuffer([CachedRecommendation(one.item_id, one.reason) for one in ordered])
+    return found, recalled, _fill(reader, recalled, limit)
 
 
 # --- Pages -----------------------------------------------------------------------------------------------

@@ -32,43 +32,43 @@ NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(b
 ALSO_LIKED = f"""
     WITH mine AS MATERIALIZED (
         SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
-        ORDER BY item_id DESC LIMIT 40
+        ORDER BY item_id DESC LIMIT 25
     ), alike AS MATERIALIZED (
         SELECT l.user_id, sum(1 / ln(2 + l.likes)) AS weight FROM mine CROSS JOIN LATERAL (
             SELECT user_id, count(*) OVER () AS likes FROM (
                 SELECT user_id FROM items_like WHERE item_id = mine.item_id AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 50) newest
-        ) l WHERE l.user_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 60
+                ORDER BY id DESC LIMIT 20) newest
+        ) l WHERE l.user_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 30
     ), also AS MATERIALIZED (
         SELECT l.item_id, sum(weight / sqrt(l.likes)) AS weight FROM alike CROSS JOIN LATERAL (
             SELECT item_id, count(*) OVER () AS likes FROM (
                 SELECT item_id FROM items_like WHERE user_id = alike.user_id AND created_at < %(now)s
-                ORDER BY item_id DESC LIMIT 30) newest
+                ORDER BY item_id DESC LIMIT 20) newest
         ) l WHERE l.item_id NOT IN (SELECT item_id FROM mine) AND l.item_id < %(below)s
-        GROUP BY 1 ORDER BY ln(sum(weight / sqrt(l.likes))) + {log_decay("l.item_id")} DESC, 1 LIMIT 200
+        GROUP BY 1 ORDER BY ln(sum(weight / sqrt(l.likes))) + {log_decay("l.item_id")} DESC, 1 LIMIT 60
     ), normal AS (
         SELECT item_id, weight / sqrt(likes) AS weight FROM also CROSS JOIN LATERAL (
             SELECT count(*) AS likes FROM (
                 SELECT FROM items_like WHERE item_id = also.item_id AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 40) newest) l
+                ORDER BY id DESC LIMIT 15) newest) l
     )
     SELECT item_id, (weight / max(weight) OVER ())::float8, 'liked' FROM normal
 """
 
 
-# People who follow the same users as the reader lead to their other followees. The newest 50 follows say most. Their
+# People who follow the same users as the reader lead to their other followees. The newest 30 follows say most. Their
 # decay was chosen on real follows (docs/decisions.md).
 NEAR = f"""
     WITH mine AS MATERIALIZED (
         SELECT followee_id, {recency("created_at", 365)} AS weight FROM (
             {followees(READER, "followee_id, created_at")} AND created_at < %(now)s
-            ORDER BY id DESC LIMIT 50) newest
+            ORDER BY id DESC LIMIT 30) newest
     ), alike AS MATERIALIZED (
         SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
         FROM mine CROSS JOIN LATERAL (
             SELECT follower_id, {recency("created_at", 365)} AS weight, count(*) OVER () AS followers FROM (
                 {followers("mine.followee_id", "follower_id, created_at")} AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 40) newest
+                ORDER BY id DESC LIMIT 20) newest
         ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
@@ -79,14 +79,14 @@ NEAR = f"""
         ) f GROUP BY 1
     ), friends AS (
         SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
-        FROM (SELECT * FROM mine LIMIT 30) mine CROSS JOIN LATERAL (
+        FROM (SELECT * FROM mine LIMIT 15) mine CROSS JOIN LATERAL (
             SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
                 {followees("mine.followee_id", "followee_id, created_at")} AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 30) newest
+                ORDER BY id DESC LIMIT 20) newest
         ) f GROUP BY 1
     ), followers AS (
         SELECT follower_id AS sender_id, {recency("created_at", 365)} AS weight FROM (
-            {followers(READER, "follower_id, created_at")} AND created_at < %(now)s ORDER BY id DESC LIMIT 100) newest
+            {followers(READER, "follower_id, created_at")} AND created_at < %(now)s ORDER BY id DESC LIMIT 50) newest
     ), met AS (
         SELECT item_id FROM (
             SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
@@ -100,7 +100,7 @@ NEAR = f"""
         SELECT i.sender_id, count(*) AS weight FROM met JOIN items_item i ON i.id = met.item_id GROUP BY 1
     ), senders AS MATERIALIZED (
         SELECT sender_id, sum(weight) AS weight, bool_or(kind = 'follower') AS is_follower,
-            bool_or(kind = 'known') AS is_known
+            bool_or(kind = 'known') AS is_known, bool_or(kind = 'friend') AS is_friend
         FROM (
             SELECT sender_id, weight / max(weight) OVER () AS weight, 'similar' AS kind FROM likewise
             UNION ALL SELECT sender_id, {FRIEND} * weight / max(weight) OVER (), 'friend' FROM friends
@@ -141,7 +141,7 @@ HEARD = f"""
             ORDER BY item_id DESC LIMIT 40) liked
         UNION ALL SELECT p.id, 0.3 FROM (
             {followees(READER)} AND created_at < %(now)s
-            ORDER BY id DESC LIMIT 40
+            ORDER BY id DESC LIMIT 20
         ) f CROSS JOIN LATERAL (
             SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public_post("i")} AND i.id < %(below)s
             ORDER BY i.id DESC LIMIT 2) p
@@ -175,8 +175,8 @@ WORDS = f"""
 
 NEAR_SENDERS = f"""
     {NEAR}, nearest AS MATERIALIZED (SELECT * FROM senders LIMIT 80),
-    {known_followers_cte("SELECT sender_id FROM nearest")}
-    SELECT sender_id, weight / max(weight) OVER (), {REASON} FROM nearest JOIN told USING (sender_id)
+    {known_followers_cte("SELECT sender_id FROM nearest WHERE is_friend")}
+    SELECT sender_id, weight / max(weight) OVER (), {REASON} FROM nearest LEFT JOIN told USING (sender_id)
     ORDER BY 2 DESC, 1
 """
 

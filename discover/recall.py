@@ -1,12 +1,10 @@
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from accounts.models import User
 
 
-@dataclass(frozen=True, slots=True)
-class RecalledItem:
+class RecalledItem(NamedTuple):
     """An item that recall found. `score` is a logarithm, because the decay of old items underflows. `reason`: see
     discover.reasons.
     """

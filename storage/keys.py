@@ -13,6 +13,7 @@
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | the overflow was reported | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
 | `feed:reasons:{the list's key}` | LIST | `item:reason`, for each of them | 30 minutes | shown without a reason |
+| `feed:recall:{uid}` | STRING | candidates (discover/kept.py) | 300; 30 minutes | recalled again |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | the same, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
@@ -88,6 +89,7 @@ def of_user(user_id: int, fan_shards: int) -> list[str]:
         *(active_fans(user_id, shard) for shard in range(fan_shards)),
         candidates(user_id),
         candidate_reasons(user_id),
+        kept_recall(user_id),
         *seen,
         *map(view_times, seen),
         lineup(user_id),
@@ -118,6 +120,11 @@ def candidates(user_id: int) -> str:
 def candidate_reasons(user_id: int) -> str:
     """Why each of a reader's candidates was recalled. In the candidates' slot, to write both or none."""
     return f"feed:reasons:{{{candidates(user_id)}}}"
+
+
+def kept_recall(user_id: int) -> str:
+    """A reader's last recall, for the next refreshes."""
+    return f"feed:recall:{user_id}"
 
 
 def views(user_id: int) -> str:

@@ -20,16 +20,18 @@ from timeline.senders import Scope
 from timeline.truth import Truth
 
 OUTBOXES_MOST = 32
-"""Up to this many outboxes are always merged, and read a full page deep."""
+"""Up to this many outboxes are always merged. Of each the first reading takes a third of a page, and twice its share of
+the page. Few reach further (`_read_deeper`).
+"""
 GLANCE = 3
-"""Entries to read first from each outbox if there are more. Few of them reach into the page (`_read_deeper`)."""
+"""Entries to read first from each outbox if there are more."""
 FOLLOWEES_FOR_ONE = 8
 """Readers with many followees and hashtags merge one more outbox for each 8 of them. Beyond that a pull is cheaper: an
 outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
 TOO_MANY_SECONDS = 300
 """TTL of a hint of too many outboxes once a page used it. That page only pulls, so it cannot correct the hint."""
-BOUND, ENTRIES, SENDERS = attrgetter("bound"), attrgetter("entries"), attrgetter("senders")
+BOUND, ENTRIES = attrgetter("bound"), attrgetter("entries")
 SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
 """A part of a hint: an id, or minus an id."""
 
@@ -68,8 +70,11 @@ class Reading:
 
     @property
     def senders(self) -> set[int]:
-        """The senders of all candidates."""
-        return set().union(*map(SENDERS, self.parts))
+        """The senders of `ids`. Each costs PostgreSQL some probes."""
+        sender_of: dict[int, int] = {}
+        for part in self.parts:
+            sender_of.update(zip(part.entries, part.senders, strict=True))
+        return {sender_of[item_id] for item_id in self.ids}
 
     def candidates(self, truth: Truth) -> tuple[list[int], int]:
         """The ids with pending deliveries, and the id below which only PostgreSQL knows more, or 0."""
@@ -127,13 +132,14 @@ def read_windows(
 ) -> Reading:
     """Read the windows below `before`, not above `newest`, up to `count` entries each.
 
-    Without `sources` it also reads the tail, of this epoch or of any (0). One round trip, or two with many outboxes.
-    Raises FeedsUnavailableError.
+    Without `sources` it also reads the tail, of this epoch or of any (0). One round trip, or two if an outbox reaches
+    far into the page. Raises FeedsUnavailableError.
     """
     reader_id = scope.reader_id
-    depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
+    others = len(sources)
+    depth = min(count, count // 3 + 2 * count // (others + 1)) if others <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
-    counts = [count, *[depth] * len(sources)]
+    counts = [count, *[depth] * others]
     commands = Window.read_commands(feeds(), [keys.inbox(reader_id), *map(outbox_key, sources)], top, counts)
     token = ""
     if before < INFINITY and not (sources or scope.has_tags or only_looks.get()) and count <= Tail.LENGTH // 2:

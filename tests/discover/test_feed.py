@@ -15,7 +15,7 @@ from discover.feed import FeedPage, load_more, refresh
 from discover.issued_pages import forget_issued_pages, record_issued_pages
 from discover.models import IssuedPage
 from items import actions as items
-from items.models import Item
+from items.models import Item, Status
 from relations import actions as relations
 from seen import played
 from storage import connections, keys
@@ -119,17 +119,86 @@ def test_load_more_pops_once(reader: User, publish: Publish) -> None:
 
 
 @pytest.mark.slow
-def test_a_refresh_takes_a_constant_number_of_calls(reader: User, publish: Publish) -> None:
-    def cost() -> tuple[int, int]:
+def test_a_refresh_takes_a_constant_number_of_calls(reader: User, publish: Publish, feeds: redis.Redis) -> None:
+    def cost(*, is_first: bool = True) -> tuple[int, int]:
+        if is_first:
+            feeds.delete(keys.kept_recall(reader.pk))
         with statements() as executed, count_trips() as asked:
             refresh(reader, limit=20)
         return asked.round_trips, len(executed)
 
+    publish(50)
     refresh(reader, limit=20)  # what a process learns once
-    publish(30)
     few = cost()
     publish(300)
     assert cost() == few
+    assert cost(is_first=False) == few, "newer posts instead of a recall"
+
+
+def test_a_further_refresh_asks_for_no_interests(reader: User, publish: Publish, newest_first: NewestFirst) -> None:
+    made = publish(30)
+    assert shown(refresh(reader, limit=5)) == made[:5]
+    newer = publish(2)
+    assert shown(refresh(reader, limit=5)) == newer + made[5:8]
+    assert len(newest_first.asked) == 1
+
+
+def test_a_follow_recalls_again(reader: User, publish: Publish, newest_first: NewestFirst) -> None:
+    made = publish(30)
+    refresh(reader, limit=5)
+    followed = Item.objects.get(pk=made[5]).sender
+    relations.follow(follower=reader, followee=followed)
+    refresh(User.objects.get(pk=reader.pk), limit=5)
+    assert len(newest_first.asked) == 2
+
+
+@pytest.mark.parametrize("change", ["age", "clock"])
+def test_a_kept_recall_of_another_time_is_not_used(
+    reader: User, publish: Publish, newest_first: NewestFirst, change: str
+) -> None:
+    publish(30)
+    now = timezone.now()
+    refresh(reader, limit=5, now=now)
+    moved = settings.CANDIDATES_TTL if change == "age" else -timedelta(seconds=1)
+    refresh(reader, limit=5, now=now + moved)
+    assert len(newest_first.asked) == 2
+
+
+def test_kept_candidates_that_do_not_fill_a_page_are_recalled_again(
+    reader: User, publish: Publish, newest_first: NewestFirst
+) -> None:
+    made = publish(12)
+    refresh(reader, limit=4)
+    hidden = Item.objects.filter(pk__in=made[4:10])
+    hidden.update(status=Status.DELETED)
+    assert shown(refresh(reader, limit=4)) == made[10:]
+    assert len(newest_first.asked) == 2
+
+
+@pytest.mark.parametrize("found", [b"", b"\xff", b"\x93\x01\x92\x00\x00\x91\x01"])
+def test_a_broken_kept_recall_is_none(reader: User, publish: Publish, feeds: redis.Redis, found: bytes) -> None:
+    made = publish(10)
+    feeds.set(keys.kept_recall(reader.pk), found)
+    assert shown(refresh(reader, limit=4)) == made[:4]
+
+
+@pytest.mark.parametrize("hidden_by", ["block", "mute", "deletion", "feedback"])
+def test_a_kept_recall_shows_nothing_hidden_since(reader: User, publish: Publish, hidden_by: str) -> None:
+    made = publish(30)
+    refresh(reader, limit=5)
+    item = Item.objects.get(pk=made[5])
+    match hidden_by:
+        case "block":
+            relations.block(blocker=item.sender, blocked=reader)
+        case "mute":
+            relations.mute(muter=reader, muted=item.sender)
+        case "deletion":
+            items.delete(item=item)
+        case "feedback":
+            feedback.not_interested(user=reader, item=item)
+    page = refresh(reader, limit=5)
+    assert len(page.items) == 5
+    assert made[5] not in shown(page)
 
 
 # --- Exclusions ------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +7,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
+from discover import postgres
 from discover.decay import log_decay
 from discover.postgres import PostgresRecall
 from discover.recall import RecalledItem
@@ -127,6 +127,21 @@ def test_words_in_chinese(reader: User) -> None:
     assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "words:登山")
 
 
+def test_words_are_searched_only_if_likes_and_follows_find_little(
+    reader: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    friend, twin, sender = UserFactory.create_batch(3)
+    follow(reader, friend)
+    follow(twin, friend, sender)
+    near, _, other = post(sender=sender), post("climbing", reader), post("climbing")
+    post("something else")
+    refresh_words(now=NOW)
+    assert reasons(reader)[near.pk] == "similar"
+    assert reasons(reader)[other.pk] == "words:climb"
+    monkeypatch.setattr(postgres, "ENOUGH", 1)
+    assert reasons(reader)[other.pk] == "fresh"
+
+
 def test_followed_senders_come_last(reader: User) -> None:
     friend = UserFactory.create()
     follow(reader, friend)
@@ -136,7 +151,7 @@ def test_followed_senders_come_last(reader: User) -> None:
 
 
 def test_items_that_are_never_recalled(reader: User) -> None:
-    liker, gone = UserFactory.create(), UserFactory.create(is_active=False)
+    liker = UserFactory.create()
     shared, root = post("#tag word"), post("root")
     like(reader, shared)
     hidden = [
@@ -148,7 +163,6 @@ def test_items_that_are_never_recalled(reader: User) -> None:
         post("#tag word", visibility=Visibility.SELF),
         post("#tag word", reply_to=root),
         post("", repost_of=root),
-        post("#tag word", gone),
         post("#tag word", reader),
         post("#tag word", age=-timedelta(minutes=1)),
     ]
@@ -207,7 +221,7 @@ def test_what_will_be_is_not_known(act: Any) -> None:
         """Plans add scores up in different orders."""
         refresh_words(now=NOW)
         refresh_popular(now=NOW)
-        return [replace(one, score=round(one.score, 9)) for one in recall(world.reader)]
+        return [one._replace(score=round(one.score, 9)) for one in recall(world.reader)]
 
     before = found()
     with transaction.atomic():

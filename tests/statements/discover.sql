@@ -1,13 +1,13 @@
     WITH mine AS MATERIALIZED (
         SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight FROM (
             SELECT followee_id, created_at FROM relations_follow WHERE follower_id = $2 AND created_at < $1
-            ORDER BY id DESC LIMIT 50) newest
+            ORDER BY id DESC LIMIT 30) newest
     ), alike AS MATERIALIZED (
         SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
         FROM mine CROSS JOIN LATERAL (
             SELECT follower_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight, count(*) OVER () AS followers FROM (
                 SELECT follower_id, created_at FROM relations_follow WHERE followee_id = mine.followee_id AND created_at < $1
-                ORDER BY id DESC LIMIT 40) newest
+                ORDER BY id DESC LIMIT 20) newest
         ) f WHERE f.follower_id <> $2 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
@@ -18,14 +18,14 @@
         ) f GROUP BY 1
     ), friends AS (
         SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
-        FROM (SELECT * FROM mine LIMIT 30) mine CROSS JOIN LATERAL (
+        FROM (SELECT * FROM mine LIMIT 15) mine CROSS JOIN LATERAL (
             SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 15552000, 100)) AS weight, count(*) OVER () AS follows FROM (
                 SELECT followee_id, created_at FROM relations_follow WHERE follower_id = mine.followee_id AND created_at < $1
-                ORDER BY id DESC LIMIT 30) newest
+                ORDER BY id DESC LIMIT 20) newest
         ) f GROUP BY 1
     ), followers AS (
         SELECT follower_id AS sender_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight FROM (
-            SELECT follower_id, created_at FROM relations_follow WHERE followee_id = $2 AND created_at < $1 ORDER BY id DESC LIMIT 100) newest
+            SELECT follower_id, created_at FROM relations_follow WHERE followee_id = $2 AND created_at < $1 ORDER BY id DESC LIMIT 50) newest
     ), met AS (
         SELECT item_id FROM (
             SELECT item_id FROM items_like WHERE user_id = $2 AND created_at < $1
@@ -39,7 +39,7 @@
         SELECT i.sender_id, count(*) AS weight FROM met JOIN items_item i ON i.id = met.item_id GROUP BY 1
     ), senders AS MATERIALIZED (
         SELECT sender_id, sum(weight) AS weight, bool_or(kind = 'follower') AS is_follower,
-            bool_or(kind = 'known') AS is_known
+            bool_or(kind = 'known') AS is_known, bool_or(kind = 'friend') AS is_friend
         FROM (
             SELECT sender_id, weight / max(weight) OVER () AS weight, 'similar' AS kind FROM likewise
             UNION ALL SELECT sender_id, 0.05 * weight / max(weight) OVER (), 'friend' FROM friends
@@ -51,18 +51,18 @@
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
 , posts AS MATERIALIZED (
-        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.weight * 0.95 ^ (p.place - 1) AS weight FROM senders s
-        CROSS JOIN LATERAL (
+        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.is_friend, s.weight * 0.95 ^ (p.place - 1) AS weight
+        FROM senders s CROSS JOIN LATERAL (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS place FROM (
                 SELECT i.id FROM items_item i
                 WHERE i.sender_id = s.sender_id AND i.status = 'published' AND i.visibility = 'public' AND i.reply_to_id IS NULL AND i.repost_of_id IS NULL AND i.id < $3
-                ORDER BY i.id DESC LIMIT 8) newest
-        ) p ORDER BY ln(s.weight) + (-$4::float8 * greatest((($5::bigint >> 12) - (p.id >> 12)) / 86400000.0::float8 - $6::float8, 0) ^ 2) DESC, p.id DESC LIMIT 400
+                ORDER BY i.id DESC LIMIT 3) newest
+        ) p ORDER BY ln(s.weight) + (-$4::float8 * greatest((($5::bigint >> 12) - (p.id >> 12)) / 86400000.0::float8 - $6::float8, 0) ^ 2) DESC, p.id DESC LIMIT 200
     ),
     told AS MATERIALIZED (
         SELECT s.sender_id, (
             SELECT count(*) FROM mine WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id AND f.created_at < $1 OFFSET 0)
-        ) AS friends FROM (SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40) s
+        ) AS friends FROM (SELECT sender_id FROM posts WHERE is_friend GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 20) s
     )
     SELECT id, weight::float8, CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
-    WHEN is_follower THEN 'follower' ELSE 'similar' END FROM posts LEFT JOIN told USING (sender_id)
+    WHEN is_follower THEN 'follower' ELSE 'similar' END, sender_id FROM posts LEFT JOIN told USING (sender_id)

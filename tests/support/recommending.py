@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,6 +9,7 @@ from django.test import Client
 from accounts.models import User
 from discover import indexing, opensearch_server, recallers
 from discover import opensearch as recall_from_opensearch
+from discover.postgres import BASE
 from discover.recall import RecalledItem
 from items.models import Item, Like
 from items.search.indexing import index
@@ -74,7 +76,8 @@ class NewestFirst:
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         self.asked.append(count)
         posts = Item.objects.published().filter(reply_to=None, repost_of=None, visibility="public")
-        return [RecalledItem(item.pk, item.sender_id, item.pk, "fresh") for item in posts.order_by("-pk")[:count]]
+        score = math.log(BASE)
+        return [RecalledItem(item.pk, item.sender_id, score, "fresh") for item in posts.order_by("-pk")[:count]]
 
 
 @pytest.fixture
