@@ -17,7 +17,7 @@ BEYOND = """
     () => [...document.querySelectorAll("body *")].filter((element) => {
         const box = element.getBoundingClientRect();
         const isShown = box.width > 1 && getComputedStyle(element).visibility === "visible";
-        const isCut = element.closest(".tabs, #beside-narrow, .hidden, bdi, details:not([open]) > *");
+        const isCut = element.closest(".tabs, .filters, #beside-narrow, .hidden, bdi, details:not([open]) > *");
         return isShown && !isCut && (box.left < -1 || box.right > innerWidth + 1);
     }).map((element) => `${element.tagName}.${element.className}`)
 """
