@@ -28,7 +28,7 @@ NEWER = f"""
         AND NOT {follows(READER, "i.sender_id")}
     ORDER BY i.id DESC LIMIT 100
 """
-KEPT = 300
+KEPT = 200
 """Candidates to keep."""
 OF_SENDER = ("similar", "sender", "follower", "follows:")
 """What reasons begin with that concern all posts of a sender."""
@@ -58,8 +58,10 @@ class KeptRecall(msgspec.Struct, array_like=True):
     def with_newer(self, reader: User, now: datetime) -> list[RecalledItem]:
         """The candidates and newer posts, best first. A newer post is worth as much as the sender's best other one."""
         rows = fetch(NEWER, {"reader": reader.pk, "since": self.below, "below": ids.compose(now, 0)})
+        if not rows:
+            return self.candidates
         best: dict[int, RecalledItem] = {}
-        for one in self.candidates if rows else ():
+        for one in self.candidates:
             if one.reason.startswith(OF_SENDER):
                 best.setdefault(one.sender_id, one)
         newer = [

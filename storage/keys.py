@@ -13,7 +13,7 @@
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | the overflow was reported | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
 | `feed:reasons:{the list's key}` | LIST | `item:reason`, for each of them | 30 minutes | shown without a reason |
-| `feed:recall:{uid}` | STRING | candidates (discover/kept.py) | 300; 30 minutes | recalled again |
+| `feed:recall:{uid}` | STRING | candidates (discover/kept.py) | 200; 30 minutes | recalled again |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | the same, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |

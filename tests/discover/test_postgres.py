@@ -137,7 +137,7 @@ def test_words_are_searched_only_if_likes_and_follows_find_little(
     post("something else")
     refresh_words(now=NOW)
     assert reasons(reader)[near.pk] == "similar"
-    assert reasons(reader)[other.pk] == "words:climb"
+    assert reasons(reader)[other.pk] == "words:climbing"
     monkeypatch.setattr(postgres, "ENOUGH", 1)
     assert reasons(reader)[other.pk] == "fresh"
 
