@@ -7,13 +7,12 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Exists, OuterRef
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from relations.models import Follow, FollowRequest, Mute
-from relations.rules import READER, may_know_of
-from storage.connections import fetch
+from relations.models import Mute
+from relations.rules import READER, follows, has_requested, may_know_of
+from storage.connections import fetch, id_array
 from storage.paging import below, part_of
 
 SCAN = 500
@@ -150,10 +149,16 @@ def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]
     """Users whom the reader neither follows nor asks to."""
     if not user_ids:
         return {}
-    followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))
-    asked = FollowRequest.objects.filter(follower=reader, followee=OuterRef("pk"))
-    others = User.objects.filter(~Exists(followed), ~Exists(asked), pk__in=user_ids).exclude(pk=reader.pk)
-    return {user.pk: user for user in others}
+    found = fetch(_followable_sql(), {"ids": id_array(user_ids), "reader": reader.pk}, into=user_of)
+    return {user.pk: user for user in found}
+
+
+@cache
+def _followable_sql() -> str:
+    return f"""
+        SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) AS asked (id) JOIN accounts_user u ON u.id = asked.id
+        WHERE u.id <> {READER} AND NOT {follows(READER, "u.id")} AND NOT {has_requested(READER, "u.id")}
+    """
 
 
 def waiting_requests(user: User) -> int:

@@ -273,6 +273,12 @@ class Card:
         )
         return filled(drawn(key, partial(buttons, self, out_of_band)), {}, self)
 
+    def follow(self, unfilled: Macro, slots: Mapping[str, Macro]) -> SafeString:
+        """The button that follows the sender, drawn by `unfilled`. `slots` draw what only the page knows."""
+        person = self.followable
+        key = person and (self.page.voice, person.username, person.is_locked, self.id)
+        return filled(drawn(key, partial(unfilled, self)), slots, self)
+
     @property
     def version(self) -> int:
         """For scripts: the newer of two cards has the higher one."""
