@@ -12,7 +12,8 @@ from discover.views import COMING, CURRENT, WALK
 from items.actions import delete
 from items.models import Item
 from relations.actions import follow
-from storage.connections import feeds_breaker
+from storage import keys
+from storage.connections import feeds, feeds_breaker
 from tests.support import servers
 from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
@@ -314,6 +315,7 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: Any) -> None
         for _ in range(count):
             say(UserFactory.create(), "#tag words")
         client.cookies.pop(CURRENT, None)
+        feeds().delete(keys.kept_recall(reader.pk))
         with statements() as seen:
             assert shown(client.get("/discover"))
         counts.append(len(seen))
