@@ -22,8 +22,8 @@ from benchmarks import processes
 from benchmarks.measure import BenchmarkReport, Size, free_ports, stop
 from runtime.embedded import die_with_parent, wait_for
 
-PSS_MB = 520
-CPU_MS = 25
+PSS_MB = 480
+CPU_MS = 15
 PAGES = ("/", "/discover", "/live", "/notifications", "/search?q=the", "/@wanda", "/settings", "/bookmarks", "/lists")
 ROUNDS = 20
 

@@ -31,6 +31,8 @@ starts = logging.getLogger("feedsite.starts")
 UNASKED_SECONDS = 600.0
 WAIT_SECONDS = 2.0
 """How long a question waits for PostgreSQL. A frozen server must not block beat."""
+LEAST_SECONDS = 1.0
+"""How long beat sleeps at least. What is due meanwhile is asked together: waking costs more than a question."""
 TURN_SECONDS = 2.0
 """How often a waiting beat asks for the lock."""
 LEASE_SECONDS = 15
@@ -72,7 +74,10 @@ class Scheduler(PersistentScheduler):
             self.waits_for = waits_for
             holder = _describe_holder() if waits_for == OTHER else ""
             starts.info("%s%s", waits_for or "beat is active", holder)
-        return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
+        if not has_turn:
+            return TURN_SECONDS
+        seconds = float(super().tick(*args, **kwargs))
+        return max(seconds, LEAST_SECONDS) if seconds else 0.0  # 0: another entry may be due
 
     def _has_lock(self) -> bool:
         """Take the lock if it is free. True if this beat has it, or had it when PostgreSQL went away."""

@@ -123,6 +123,14 @@ def test_every_frequent_task_has_a_question_that_postgresql_understands() -> Non
         assert fetch(f"SELECT EXISTS ({query})")[0][0] in (True, False)
 
 
+@pytest.mark.sessions
+@pytest.mark.django_db(transaction=True)
+def test_what_is_due_at_about_the_same_time_is_asked_together(scheduler: quiet.Scheduler, sent: list[str]) -> None:
+    until(lambda: scheduler.tick() > 0, 30)  # 2 s from the start, and then whenever something is due
+    assert scheduler.tick() >= quiet.LEAST_SECONDS
+    connection.close()
+
+
 # --- One beat ----------------------------------------------------------------------------------------------
 @contextmanager
 def other_beat() -> Iterator[psycopg.Connection[Any]]:
