@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from msgspec import UNSET, UnsetType
 
 from accounts.cards import UserCard
@@ -179,7 +179,7 @@ class ItemBody(msgspec.Struct):
     def words(self) -> str:
         """A short text, which reveals nothing under a warning or filter."""
         if self.filtered and not self.is_blurred:
-            return gettext("Muted word: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
+            return gettext("Muted word: %(phrases)s") % {"phrases": pgettext("between names", ", ").join(self.filtered)}
         return self.warning or self.text or self.title or self.url or ", ".join(poll_options(self.content_fields))
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from accounts.models import User
 from items.models import Item, Participant
@@ -180,7 +180,7 @@ def requests_sentence(item_id: int) -> str:
     names = [f"@{name}" for name in asked.values_list("user__username", flat=True)]
     if not names:
         return ""
-    return _("%(names)s will see this under message requests.") % {"names": ", ".join(names)}
+    return _("%(names)s will see this under message requests.") % {"names": pgettext("between names", ", ").join(names)}
 
 
 def reaches_exactly(names: Iterable[str], *, sender: User, answered: Item) -> bool:

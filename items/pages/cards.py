@@ -527,7 +527,7 @@ class Cards:
     def content(self, item: ItemBody, *, is_whole: bool = False) -> ContentHtml:
         """An item's content. `is_whole`: not folded, a single picture large."""
         fields, media = item.content_fields, item.media
-        filtered = "" if item.is_blurred else ", ".join(item.filtered)
+        filtered = "" if item.is_blurred else pgettext("between names", ", ").join(item.filtered)
         if item.is_blurred:
             fields = {**fields, "sensitive": True}
         said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)

@@ -43,7 +43,7 @@ def test_the_site_over_the_api() -> None:
     assert told["name"] == "Reading room"
     assert told["rules"] == [{"id": "7", "text": "Be <i>kind</i>."}, {"id": "9", "text": "No spam."}]
     assert told["contact"] == {"email": "post@example.org", "username": "keeper"}
-    assert told["languages"] == ["en", "zh-hans"]
+    assert told["languages"] == ["en", "ar", "es", "ja", "zh-hans"]
     assert (told["sign_up"], told["looking"]) == ("approval", "everybody")
     assert told["counts"] == {"users": 1_234, "items": 56_789}
     assert told["version"] == VERSION

@@ -218,7 +218,13 @@ def test_nobody_quotes_one(world: World) -> None:
 
 def test_only_its_people_are_notified(world: World) -> None:
     told = {name: {entry.kind for entry in notifications_page(user).items} for name, user in world.people.items()}
-    assert told == {"ann": {"reply"}, "bob": {"mention"}, "third": set(), "fourth": set()}
+    assert told == {"ann": set(), "bob": set(), "third": set(), "fourth": set()}  # Messages counts them
+    asked = {name: client_of(user).get("/api/v1/me/notifications/unread").json() for name, user in world.people.items()}
+    assert {name: counts["conversations"] for name, counts in asked.items() if counts["conversations"]} == {
+        "ann": 1,
+        "bob": 2,
+    }
+    assert {name: counts["requests"] for name, counts in asked.items() if counts["requests"]} == {}
 
 
 @pytest.mark.slow

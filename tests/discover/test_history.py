@@ -351,7 +351,7 @@ def test_the_page_shows_what_was_opened_and_when(page: Client, ann: User) -> Non
     open_all(ann, ItemFactory(content={"text": "zebra"}), ago=timedelta(hours=3))
     shown = text(page)
     assert "zebra" in shown
-    assert re.search(r'Opened <span class="time"><time [^>]*>3 h</time>', shown)
+    assert re.search(r"Opened · .*<time [^>]*>3 h</time>", shown)
     assert "History is on." in shown
     assert "the last 10 posts you opened" in shown
 

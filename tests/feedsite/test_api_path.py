@@ -148,6 +148,7 @@ PAGES_ONLY = {
     "accounts.signing_in.sessions.AuthenticationMiddleware": "reads the session; DRF finds the caller",
     "accounts.locale.ReaderLocaleMiddleware": "the APIs speak English",
     "django.contrib.messages.middleware.MessageMiddleware": "messages stand on pages",
+    "items.pages.open_pages.OpenPageMiddleware": "it keeps pages for strangers",
     "django.middleware.clickjacking.XFrameOptionsMiddleware": "JSON is shown in no frame, and the policy forbids it",
     "django_htmx.middleware.HtmxMiddleware": "htmx asks pages",
     "accounts.access.ReaderMiddleware": "a page that names its reader takes the long path",

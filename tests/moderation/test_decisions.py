@@ -71,7 +71,7 @@ def test_a_removal_is_read_by_its_author_alone(
         *("removal", "No insults", "Be kind.", str(item.pk), None, None),
     )
     page = page_of(sender, decision)
-    for words in ("Post removed", "Rule: No insults", "Be kind.", f'href="/items/{item.pk}"'):
+    for words in ("Post removed", "Rule: <bdi>No insults</bdi>", "Be kind.", f'href="/items/{item.pk}"'):
         assert words in page
     shown = logged_in(sender).get("/notifications").content.decode()
     assert "Moderators removed your post" in shown

@@ -28,7 +28,7 @@ def texts(entry: polib.POEntry) -> list[str]:
 
 
 def test_there_is_a_catalogue_for_every_language_but_the_first() -> None:
-    assert {path.parent.parent.name for path in CATALOGUES} == {"zh_Hans"}
+    assert {path.parent.parent.name for path in CATALOGUES} == {"ar", "es", "ja", "zh_Hans"}
 
 
 @pytest.mark.parametrize("path", CATALOGUES, ids=str)
@@ -59,13 +59,15 @@ def test_placeholders_and_markup_are_kept(path: Path) -> None:
         for text in texts(entry):
             placeholders = sorted(PLACEHOLDER.findall(text))
             allowed = [sorted(PLACEHOLDER.findall(source)) for source in (entry.msgid, entry.msgid_plural) if source]
-            assert placeholders in allowed, entry.msgid
+            is_number_in_words = entry.msgid_plural and set(placeholders) <= set(allowed[-1])  # two: "مدخلان"
+            assert placeholders in allowed or is_number_in_words, entry.msgid
 
 
 def texts_of_pages() -> Iterator[tuple[str, Entry, list[str]]]:
     """(page, text with context, value names). No text may be a variable."""
     pages = engines["jinja2"].env
-    for path in sorted(path for path in PAGES.rglob("*.*") if PAGES / "django" not in path.parents):
+    admin = (PAGES / "django", PAGES / "mail/test.txt")
+    for path in sorted(path for path in PAGES.rglob("*.*") if not {path, *path.parents} & {*admin}):
         for call in pages.parse(path.read_text()).find_all(nodes.Call):
             if isinstance(call.node, nodes.Name) and call.node.name in GETTEXT_FUNCTIONS:
                 context = call.args.pop(0).as_const() if "p" in call.node.name else None
@@ -110,42 +112,35 @@ def run(site: Path, *words: str) -> str:
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_language_is_begun_in_one_step(copy: Path) -> None:
-    assert "locale/ar/LC_MESSAGES/django.po" in run(copy, "messages", "--new", "ar")
-    begun = polib.pofile(str(copy / "locale/ar/LC_MESSAGES/django.po"))
-    assert "nplurals=6" in begun.metadata["Plural-Forms"]
+    assert "locale/pl/LC_MESSAGES/django.po" in run(copy, "messages", "--new", "pl")
+    begun = polib.pofile(str(copy / "locale/pl/LC_MESSAGES/django.po"))
+    assert "nplurals=4" in begun.metadata["Plural-Forms"]
     texts_of_members = {entry.msgid for entry in begun}
     assert len(texts_of_members) > 1_000
     assert {"Log in", "This username is taken.", "This usually takes about a day."} <= texts_of_members
     assert not {"is big account", "{who} warned {whom}", "Hold for review", "follow requests"} & texts_of_members
-    offered = "from django.conf import settings; print(settings.LANGUAGES)"
+    offered = "from django.conf import settings; print([code for code, _ in settings.LANGUAGES])"
     assert run(copy, "shell", "--no-imports", "--command", offered).strip() == (
-        "[('en', 'English'), ('ar', 'العربيّة'), ('zh-hans', '简体中文')]"
+        "['en', 'ar', 'es', 'ja', 'pl', 'zh-hans']"
     )
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_changed_text_waits_in_every_catalogue_and_is_english_meanwhile(copy: Path) -> None:
-    catalogue = copy / "locale/ar/LC_MESSAGES/django.po"
-    run(copy, "messages", "--new", "ar")
-    begun = polib.pofile(str(catalogue))
-    for text, translation in (("You unmuted @%(name)s.", "ألغيت كتم @%(name)s."), ("Set a new password", "كلمة")):
-        begun.find(text).msgstr = translation
-    begun.save()
     page = copy / "templates/accounts/reset_link.html"
     page.write_text(page.read_text().replace("Set a new password", "Set a newer password"))
     run(copy, "messages")
     for path in copy.glob("locale/*/LC_MESSAGES/django.po"):
         (changed,) = [entry for entry in polib.pofile(str(path)) if entry.msgid == "Set a newer password"]
         assert "fuzzy" in changed.flags, path
-    assert polib.pofile(str(catalogue)).find("You unmuted @%(name)s.").msgstr == "ألغيت كتم \u2066@%(name)s\u2069."
     said = run(
         copy,
         *("shell", "--no-imports", "--command"),
         "from django.utils.translation import gettext, override\n"
-        "with override('ar'): print(gettext('Set a newer password'), gettext('Find people'), sep='\\n')",
+        "with override('ar'): print(gettext('Set a newer password'), gettext('You unmuted @%(name)s.'), sep='\\n')",
     )
-    assert said.split("\n")[:2] == ["Set a newer password", "Find people"]
+    assert said.split("\n")[:2] == ["Set a newer password", "ألغيت كتم \u2066@%(name)s\u2069."]
 
 
 @pytest.mark.long

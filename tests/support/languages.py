@@ -70,4 +70,4 @@ def catalogue(
 
 def _offer(changed: LazySettings, folder: Path, code: str, name: str) -> None:
     changed.LOCALE_PATHS = [folder, *changed.LOCALE_PATHS]
-    changed.LANGUAGES = [*changed.LANGUAGES, (code, name)]
+    changed.LANGUAGES = [*(language for language in changed.LANGUAGES if language[0] != code), (code, name)]

@@ -274,7 +274,7 @@ def test_the_pages(people: dict[str, User]) -> None:
     assert 'class="talk unread"' in page
     assert "/conversations" in bob.get("/notifications").content.decode()
     thread = bob.get(f"/items/{first.pk}").content.decode()
-    assert "Only you and @ann can see this conversation." in thread
+    assert "Only you and <bdi>@ann</bdi> can see this conversation." in thread
     assert f'href="/conversations/{first.pk}"' in thread
     assert "The same people" in thread
     assert 'name="visibility" value="public"' not in thread

@@ -122,5 +122,5 @@ def test_the_page_of_the_search_shows_them(client: Client) -> None:
     use("旅行", 2)
     page = client.get("/search")
     assert "Popular hashtags" in page.content.decode()
-    assert '<a href="/tags/%E6%97%85%E8%A1%8C">#旅行</a>' in page.content.decode()
+    assert '<a href="/tags/%E6%97%85%E8%A1%8C"><bdi>#旅行</bdi></a>' in page.content.decode()
     assert "Popular hashtags" not in client.get("/search?q=words").content.decode()
