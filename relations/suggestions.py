@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache as once
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.cache import cache
 
@@ -26,15 +26,33 @@ MAY_BE = f"""
 """
 
 REASONS = 2
+COUNTED = 100
+"""Followees counted as a reason at most."""
 FOLLOWED_BY = f"""
-    SELECT proposed.id, between.username, between.display_name
+    SELECT proposed.id, between.username, between.display_name, between.number
     FROM unnest(%(ids)s::bigint[]) AS proposed (id) CROSS JOIN LATERAL (
-        SELECT u.username, u.display_name FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
-        WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "proposed.id")}
-            AND {is_wanted(READER, "mine.followee_id")}
+        SELECT known.username, known.display_name, count(*) OVER () AS number
+        FROM (
+            SELECT u.username, u.display_name FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
+            WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "proposed.id")}
+                AND {is_wanted(READER, "mine.followee_id")}
+            LIMIT {COUNTED}
+        ) known
         LIMIT %(reasons)s
     ) between
 """
+
+
+class KnownFollowers(NamedTuple):
+    """Up to `REASONS` names of the reader's followees who follow a user, and the number of all, up to `COUNTED`."""
+
+    names: list[str]
+    number: int
+
+    @property
+    def others(self) -> int:
+        """How many there are besides the first."""
+        return self.number - 1
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
@@ -66,14 +84,14 @@ def _are_ids(kept: Any) -> bool:
     return isinstance(kept, list) and all(type(one) is int and 0 < one <= MAX_ID for one in kept)  # bool excluded
 
 
-def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
-    """Up to `REASONS` names of followees of `reader` who follow each user, by user id."""
+def followed_by(reader: User, users: Sequence[User]) -> dict[int, KnownFollowers]:
+    """The followees of `reader` who follow each user, by user id."""
     if not users:
         return {}
     params = {"reader": reader.pk, "ids": id_array(user.pk for user in users), "reasons": REASONS}
-    found: dict[int, list[str]] = {}
-    for user_id, username, display_name in fetch(FOLLOWED_BY, params):
-        found.setdefault(user_id, []).append(display_name or username)
+    found: dict[int, KnownFollowers] = {}
+    for user_id, username, display_name, number in fetch(FOLLOWED_BY, params):
+        found.setdefault(user_id, KnownFollowers([], number)).names.append(display_name or username)
     return found
 
 

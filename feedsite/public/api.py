@@ -56,4 +56,5 @@ class SuggestionsView(ApiView):
         user = authenticated_user(request)
         people = [] if self.bounds["last_id"] else suggestions(user, count=SUGGESTED)[: self.bounds["limit"]]
         why = followed_by(user, people)
-        return FeedResponse(Suggestions([Suggestion(UserCard.of(one), why.get(one.pk, [])) for one in people]))
+        found = [Suggestion(UserCard.of(one), why[one.pk].names if one.pk in why else []) for one in people]
+        return FeedResponse(Suggestions(found))

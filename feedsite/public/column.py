@@ -11,7 +11,7 @@ from accounts.models import User
 from items.tags.trending import Trend, trends
 from live.hosting import live_now, upcoming_unfollowed
 from live.hydrate import SessionBody
-from relations.suggestions import followed_by, known_followers, suggestions
+from relations.suggestions import KnownFollowers, followed_by, known_followers, suggestions
 from relations.visibility import find_user
 
 PEOPLE = 3
@@ -23,10 +23,10 @@ KNOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SuggestedUser:
-    """A user to follow, with followees who follow them."""
+    """A user to follow, with the followees who follow them."""
 
     person: User
-    followed_by: list[str]
+    known: KnownFollowers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _suggested_users(reader: User | AnonymousUser) -> list[SuggestedUser]:
         return []
     people = suggestions(reader, count=PEOPLE)
     why = followed_by(reader, people)
-    return [SuggestedUser(person, why.get(person.pk, [])) for person in people]
+    return [SuggestedUser(person, why.get(person.pk)) for person in people]
 
 
 def _known_followers(reader: User | AnonymousUser, name: str) -> list[User]:

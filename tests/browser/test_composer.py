@@ -127,6 +127,21 @@ def test_a_poll_begins_with_two_options(visitor: Visitor) -> None:
     expect(page.locator(".option input").first).to_be_hidden()
 
 
+def test_a_poll_is_removed(visitor: Visitor) -> None:
+    page = visitor.page
+    page.get_by_label("What's new?").fill("tea?")
+    choose(visitor, "polled")
+    page.get_by_role("button", name="Add option").click()
+    for number, text in enumerate(("one", "two", "three"), 1):
+        page.get_by_label(f"Option {number}").fill(text)
+    page.get_by_role("button", name="Remove poll").click()
+    expect(page.get_by_label("Option 1")).to_be_hidden()
+    expect(page.locator(".polled > summary").first).to_be_focused()
+    page.reload()
+    expect(page.get_by_label("What's new?")).to_have_value("tea?")
+    expect(page.get_by_label("Option 1")).to_be_hidden()
+
+
 def test_a_draft_keeps_the_options_that_are_left(visitor: Visitor) -> None:
     page = visitor.page
     page.get_by_label("What's new?").click()

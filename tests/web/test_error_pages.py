@@ -100,7 +100,16 @@ def test_a_member_has_the_frame(error: str, rates: None, ann: User) -> None:
     response = answer(ask, ann)
     page = response.content.decode()
     assert response.status_code == status
-    for address in ("/", "/search", "/notifications", "/settings"):
+    for address in (
+        "/",
+        "/search",
+        "/notifications",
+        "/conversations",
+        "/bookmarks",
+        "/settings",
+        "/items/new",
+        "/privacy",
+    ):
         assert f'href="{address}"' in page, address
     assert ('href="/@ann"' in page) == (error != "too often"), "who the reader is would cost a query"
     assert 'href="/signup"' not in page

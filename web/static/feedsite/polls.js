@@ -14,11 +14,26 @@
     fieldOf(next).dispatchEvent(new Event("input", { bubbles: true })); // the draft keeps it
   }
 
+  // A poll without answers is none.
+  function remove(poll, rows) {
+    rows.forEach((row) => {
+      fieldOf(row).value = "";
+      row.classList.remove("shown");
+    });
+    fieldOf(rows[0]).dispatchEvent(new Event("input", { bubbles: true })); // the draft keeps it
+    poll.open = false;
+    poll.querySelector("summary").focus();
+  }
+
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-option]");
     if (!button) return;
     const rows = Array.from(button.closest(".extra-fields").querySelectorAll(".option"));
     const shown = rows.filter((row) => row.offsetHeight);
+    if (button.dataset.option === "none") {
+      remove(button.closest(".polled"), rows);
+      return;
+    }
     if (button.dataset.option === "drop") {
       drop(button.closest(".option"), shown);
       return;
