@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponseBase
 from django.http.request import split_domain_port
+from django.templatetags.static import static
 
 FORBIDDEN = (
     "accelerometer",
@@ -33,6 +34,7 @@ FORBIDDEN = (
 ALLOWED = ("fullscreen", "picture-in-picture", "publickey-credentials-create", "publickey-credentials-get")
 """Features that the site's own pages use, but no frame."""
 
+FRAMED_ERRORS = (403, 404)
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -87,7 +89,9 @@ class HeadersMiddleware:
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")
         if response.status_code != NOT_MODIFIED:  # the browser keeps the page's old policy with its nonce
-            response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
+            scripts = error_script(request) if response.status_code in FRAMED_ERRORS else "'none'"
+            page = policy(request, nonce, scripts) if is_page else NO_PAGE
+            response.headers.setdefault("Content-Security-Policy", page)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         if response.cookies and "public" in response.get("Cache-Control", ""):
@@ -95,14 +99,22 @@ class HeadersMiddleware:
         return response
 
 
-def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """A page's Content-Security-Policy. It allows scripts with the nonce, and the admin's script files.
+def error_script(request: HttpRequest) -> str:
+    """The address of the only script of an error page. With a nonce, pages of hidden things would differ."""
+    try:
+        return request.build_absolute_uri(static("feedsite/beside.js"))
+    except SuspiciousOperation:
+        return "'none'"
+
+
+def policy(request: HttpRequest, nonce: Nonce, scripts: str) -> str:
+    """A page's Content-Security-Policy. It allows scripts with the nonce, else `scripts`, and the admin's script files.
 
     `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
     """
     own = f"'nonce-{nonce}'" if nonce else ""
     match = request.resolver_match
-    scripts = "'self'" if match is not None and "admin" in match.app_names else own or "'none'"
+    scripts = "'self'" if match is not None and "admin" in match.app_names else own or scripts
     return "; ".join(
         filter(
             None,

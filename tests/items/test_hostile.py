@@ -132,8 +132,8 @@ MODULES = [
 ]
 FILTERS = {
     "add", "admin_urlname", "admin_urlquote", "capfirst", "date", "default", "default_if_none", "divisibleby",
-    "filesizeformat", "floatformat", "intcomma", "iriencode", "join", "length", "linebreaksbr", "map", "pluralize", "slice",
-    "stringformat", "timesince", "truncatechars", "truncatewords", "unlocalize", "urlencode", "yesno",
+    "filesizeformat", "floatformat", "intcomma", "iriencode", "join", "length", "linebreaksbr", "map", "pluralize",
+    "slice", "stringformat", "timesince", "truncatechars", "truncatewords", "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
 """Django filters allowed in templates. Each reads a member's text once."""
 

@@ -8,9 +8,7 @@ def whole(response: HttpResponse) -> tuple[bytes, frozenset[tuple[str, str]]]:
     return response.content, frozenset(pair for pair in response.items() if pair[0] != "X-Request-ID")
 
 
-OF_THE_MOMENT = re.compile(
-    r'nonce="[^"]*"|name="(?:csrfmiddlewaretoken|next)" value="[^"]*"|"X-CSRFToken": "[^"]*"|[?]next=[^"]*'
-)
+OF_THE_MOMENT = re.compile(r'name="(?:csrfmiddlewaretoken|next)" value="[^"]*"|"X-CSRFToken": "[^"]*"|[?]next=[^"]*')
 
 
 def lasting(response: HttpResponse) -> str:
