@@ -73,6 +73,7 @@ def test_missing_pages_are_the_same_page(client: Client, address: str) -> None:
     response = client.get(address)
     assert response.status_code == 404
     assert lasting(response) == lasting(client.get("/items/1"))
+    assert "script-src http://testserver/static/feedsite/beside" in response["Content-Security-Policy"]
 
 
 def test_the_address_of_a_form_is_a_page_in_the_frame_of_the_site(client: Client, reader: Any) -> None:
@@ -242,4 +243,4 @@ def test_pages_hold_no_inline_scripts_or_styles() -> None:
         assert " style=" not in text, template
         assert not re.search(r"\son[a-z]+=", text), template
         if "admin" not in template.parts:
-            assert not re.search(r"<(script|style)(?![^>]*nonce)", text), template
+            assert not re.search(r"<(script|style)(?![^>]*(nonce|beside\.js))", text), template
