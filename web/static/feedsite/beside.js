@@ -6,4 +6,6 @@
   if (!place.offsetParent) return;
   const answer = await fetch(place.dataset.address, { headers: { "HX-Request": "true" } }).catch(() => null);
   if (answer?.ok) place.innerHTML = await answer.text();
+  // Boxes that have no room give way: nothing is cut.
+  while (place.scrollHeight > place.clientHeight && place.childElementCount > 1) place.lastElementChild.remove();
 })();
