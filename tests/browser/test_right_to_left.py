@@ -5,6 +5,7 @@ from django.conf import LazySettings
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
+from items.actions import like
 from relations.actions import follow
 from tests.support.browsers import OPENER, Visit
 from tests.support.factories import UserFactory, say
@@ -100,3 +101,22 @@ def test_the_frame_and_a_card_are_mirrored(visit: Visit, arabic: None, author: U
     visitor.goto(f"/items/{author.items.get().pk}")
     turned = page.locator(".head .back .icon").evaluate("(icon) => getComputedStyle(icon).scale")
     assert turned.startswith("-1")
+
+
+def test_lines_of_other_letters_begin_beside_the_words_of_the_page(
+    visit: Visit, arabic: None, author: User, reader: User
+) -> None:
+    like(user=author, item=say(reader, "An answer."))
+    visitor = visit(locale="ar", viewport={"width": 1440, "height": 900})
+    visitor.enter(reader)
+    visitor.goto("/notifications")
+    first, stop = visitor.page.locator(".notice .excerpt a").evaluate(
+        """(link) => [0, link.textContent.indexOf(".")].map((at) => {
+            const letter = document.createRange();
+            letter.setStart(link.firstChild, at);
+            letter.setEnd(link.firstChild, at + 1);
+            return letter.getBoundingClientRect().left;
+        })"""
+    )
+    assert first < stop
+    assert abs(beginning(visitor.page, ".me .names b bdi") - beginning(visitor.page, ".me .names .quiet bdi")) < 2

@@ -294,7 +294,7 @@ def test_entries_show_a_small_picture(client: Client, reader: User, other: User,
     assert shown.count(entry.media[0].preview_url) == 1
     assert entry.media[1].preview_url not in shown
     assert 'alt="a &lt;red&gt; square"' in shown
-    assert ">+1</span>" in shown
+    assert ">+1</bdi>" in shown
     assert "A post without text" in shown
     for content in ({"sensitive": True}, {"warning": "spiders", "text": "many legs"}):
         veiled = posted(reader, sent(reader, description="a secret"), **content)
