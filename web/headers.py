@@ -107,7 +107,7 @@ def error_script(request: HttpRequest) -> str:
         return "'none'"
 
 
-def policy(request: HttpRequest, nonce: Nonce, scripts: str) -> str:
+def policy(request: HttpRequest, nonce: Nonce, scripts: str = "'none'") -> str:
     """A page's Content-Security-Policy. It allows scripts with the nonce, else `scripts`, and the admin's script files.
 
     `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
