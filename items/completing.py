@@ -79,7 +79,7 @@ def _emoji(name: str) -> list[Emoji]:
         return found
     code = name.lower().replace("_", " ")
     end = None if code.isdigit() else len(code)
-    return [one for one in found if any(known[:end] == code for known in (*one.codes, one.names[0]))]
+    return [one for one in found if any(known[:end] == code for known in (*one.codes, one.names["en"][0]))]
 
 
 def _people(letters: str, reader: User) -> list[Completion]:
