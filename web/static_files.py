@@ -28,7 +28,6 @@ MEMBERS = (
     "over",
     "menus",
     "slots",
-    "messages",
     "live",
     "complete",
     "emoji",

@@ -1,6 +1,8 @@
 // Items in open pages: their cards are renewed in place, the newer one wins, and replies stand where they belong.
 "use strict";
 
+const talk = document.getElementById("messages"); // of a conversation (messages.js)
+
 // The entries that show an item: its own, and reposts of it.
 function entriesOf(id) {
   return Array.from(document.querySelectorAll(`#item-${id}, [data-original="${id}"]`))

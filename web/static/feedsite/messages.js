@@ -2,8 +2,6 @@
 // (live.js), and Enter sends. Without it older ones are behind a link, and new ones come with the page.
 "use strict";
 
-const talk = document.getElementById("messages");
-
 (() => {
   const PAUSE = 300_000; // as items/pages/bubbles.py
   const NEAR = 160; // pixels from the end within which a new message scrolls the page

@@ -2,6 +2,7 @@
 "use strict";
 
 (() => {
+  if (location.pathname === document.querySelector("main").dataset.address) return; // opened itself: nothing to go on with
   const EVERY = 5_000; // milliseconds
   const AWAY = [502, 503, 504]; // of a proxy before the site
 
