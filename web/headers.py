@@ -89,7 +89,8 @@ class HeadersMiddleware:
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")
         if response.status_code != NOT_MODIFIED:  # the browser keeps the page's old policy with its nonce
-            scripts = error_script(request) if response.status_code in FRAMED_ERRORS else "'none'"
+            is_framed_error = is_page and response.status_code in FRAMED_ERRORS
+            scripts = error_script(request) if is_framed_error else "'none'"
             page = policy(request, nonce, scripts) if is_page else NO_PAGE
             response.headers.setdefault("Content-Security-Policy", page)
         for name, value in HEADERS.items():

@@ -65,7 +65,7 @@ def said(author: Any, *, pictures: bool) -> None:
 
 
 def sent_bytes(address: str, received: float) -> float:
-    """Production compresses static files (web.static_files). The test server does not. Its pages ask for news at once."""
+    """Production compresses static files (web.static_files). Here pages ask for news at once, too."""
     if "/new?" in address:
         return 0
     _site, static, name = address.partition("/static/")

@@ -39,7 +39,8 @@ NAMES = {
     *("inbox", "outbox", "sql", "pending"),  # values of the header X-Feed-Source
     *("manage", "py", "timeline", "check", "repair"),
     *("cat", "category"),  # an example of whole words
-    "English",  # a language's own name
+    *("English", "espa", "ol"),  # languages in themselves
+    *("Cookie", "IP", "Enter"),  # Chinese writes them so, too
     *("KB", "MB", "GB", "TB", "ms"),
     *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
     "Logo",  # Chinese writes it so, too
@@ -146,7 +147,7 @@ def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -
 def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:
     """The site's history lists opened items, the admin's changes."""
     li = User.objects.get(username="li")
-    assert ">历史<" in desk.get(f"/admin/accounts/user/{li.pk}/change/").content.decode()
+    assert ">操作日志<" in desk.get(f"/admin/accounts/user/{li.pk}/change/").content.decode()
     assert "浏览记录" in desk.get("/history").content.decode()
 
 

@@ -94,7 +94,7 @@ def test_popular_posts_stand_first_one_of_a_sender(client: Client, sender: User)
 def test_strangers_read_the_sites_own_words(client: Client, fields: dict[str, str], said: str) -> None:
     site.site_copy.set(site.Site(**fields))  # type: ignore[arg-type]
     page = client.get("/").content.decode()
-    assert f"<p>{said} <a" in page
+    assert f"<p><bdi>{said}</bdi> <a" in page
     assert (meta(page)["description"], meta(page)["og:description"]) == (said, said)
 
 

@@ -143,7 +143,7 @@ def test_the_search_page(client: Client, ann: User) -> None:
     assert whole.count("<article") == 5
     assert "安安" in client.get("/search?q=安").content.decode()
     nothing = client.get("/search?q=%3Cb%3E+zebra").content.decode()
-    assert "No results for “&lt;b&gt; zebra”" in nothing
+    assert "No results for “<bdi>&lt;b&gt; zebra</bdi>”" in nothing
 
 
 @pytest.mark.slow
