@@ -137,7 +137,8 @@ def read_windows(
     """
     reader_id = scope.reader_id
     others = len(sources)
-    depth = min(count, count // 3 + 2 * count // (others + 1)) if others <= OUTBOXES_MOST else GLANCE
+    even = count // 3 + 2 * count // (others + 1)
+    depth = max(1, min(count, even)) if others <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
     counts = [count, *[depth] * others]
     commands = Window.read_commands(feeds(), [keys.inbox(reader_id), *map(outbox_key, sources)], top, counts)

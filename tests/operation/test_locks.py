@@ -129,7 +129,7 @@ def test_of_a_chain_the_first_session_is_named() -> None:
 
 
 def test_a_session_of_another_role_hides_its_statement() -> None:
-    role = "feedsite_of_a_lock"
+    role = "feedsite_of_another_lock"
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {role} LOGIN IN ROLE pg_read_all_data")
     try:
