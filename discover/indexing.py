@@ -81,6 +81,7 @@ def create(*, anew: bool = False) -> None:
     """Create the index, or replace it. Raises OpenSearchError."""
     there = server()
     if anew:
+        SearchIndex.objects.filter(name=there.name).update(position=ids.NO_BOUND)  # pages ask PostgreSQL from now on
         there.delete_index()
     try:
         there.create_index(MAPPINGS)

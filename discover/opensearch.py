@@ -190,9 +190,7 @@ class OpenSearchRecall:
         """The best candidates. Raises RecallUnavailableError, also while the index is loading."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
-        name = server().name
-        if not SearchIndex.objects.filter(name=name, position=0).exists():
-            raise RecallUnavailableError("the index is being loaded")
+        _check_loaded()
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
@@ -204,8 +202,15 @@ class OpenSearchRecall:
             metrics.opensearch_failures.labels("search").inc()
             logger.warning("OpenSearch failed, so PostgreSQL searches instead: %s", error)
             raise RecallUnavailableError(str(error)) from error
+        if not found:
+            _check_loaded()  # it may have been emptied since
         found.sort(key=lambda one: (-one.score, -one.item_id))
         return _cap_senders(found, count)
+
+
+def _check_loaded() -> None:
+    if not SearchIndex.objects.filter(name=server().name, position=0).exists():
+        raise RecallUnavailableError("the index is being loaded")
 
 
 def _cap_senders(candidates: Sequence[RecalledItem], count: int) -> list[RecalledItem]:
