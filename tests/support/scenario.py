@@ -36,7 +36,7 @@ from clientapi.oauth.actions import OUT_OF_BAND
 from clientapi.streaming import streaming
 from clientapi.streaming.streams import ClientHearer, Stream
 from community.archives.models import ArchiveImport
-from discover import history, indexing
+from discover import history, indexing, postgres
 from feedsite import celery
 from items import scheduling
 from items.actions import edit, like
@@ -771,6 +771,7 @@ def strangers(scenario: Scenario) -> None:
         scenario.ask(page, "anonymous", "get", path)
     for _ in range(3):  # the third answer is a cached page, verified
         scenario.ask(page, "anonymous", "get", "/items/{busy}")
+    scenario.ask(Client(headers={"HX-Request": "true"}), "anonymous", "get", "/items/{reply}?in_thread")
     scenario.read(api, "anonymous", OF_API)
     scenario.ask(api, "anonymous", "get", "/api/v1/search?q=word3")
 
@@ -927,6 +928,9 @@ def told(scenario: Scenario) -> None:
 def workers(scenario: Scenario) -> None:
     site = scenario.site
     scenario.recorder.step = "task parts"
+    with patch.object(postgres, "ENOUGH", postgres.ENOUGH * 1_000):  # else words are searched for few readers
+        for reader in (site.reader, site.star):
+            postgres.PostgresRecall().candidates(reader, count=500, now=timezone.now())
     active_fans.build(site.star.pk)
     indexing.enqueue_changes([site.busy.pk])
     indexing.enqueue_changes([site.busy.pk], only_public=True)
