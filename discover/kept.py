@@ -1,7 +1,7 @@
 """A reader's recall, kept for the next refreshes, so that these look up no interests.
 
 Likes, similar readers, hashtags and words are then up to `CANDIDATES_TTL` old. Newer posts are added, and what a reader
-may not see is left out, at every refresh. A follow or unfollow ends it.
+may not see is left out, at every refresh. It ends when the reader follows more or fewer users or hashtags.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -31,7 +31,7 @@ NEWER = f"""
 KEPT = 200
 """Candidates to keep."""
 OF_SENDER = ("similar", "sender", "follower", "follows:")
-"""What reasons begin with that concern all posts of a sender."""
+"""How reasons begin that concern all posts of a sender."""
 
 
 class KeptRecall(msgspec.Struct, array_like=True):

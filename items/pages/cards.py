@@ -281,7 +281,7 @@ class Card:
 
     @property
     def version(self) -> int:
-        """For scripts: the newer of two cards has the higher one."""
+        """A number for scripts. The newer of two cards of a post has the higher one."""
         return card_version(self.shown.modified_at)
 
     @property
