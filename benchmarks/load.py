@@ -665,14 +665,16 @@ class Loads:
 
 
 @contextmanager
-def opened_streams(generator: Generator, acts: Acts, heard: Callable[[int, float], None]) -> Iterator[None]:
-    """Keep streams open during the block. `heard` gets each item and when it came."""
+def opened_streams(
+    generator: Generator, acts: Acts, heard: Callable[[int, float], None]
+) -> Iterator[list[Future[None]]]:
+    """Keep streams open during the block. `heard` gets each item and when it came. Yields a future of each stream."""
     crowd = acts.crowd
     requests = [acts.request("GET", "/stream", user) for user in crowd.people[: crowd.size.load_streams]]
     streams = [stream for stream in map(generator.listening, requests) if stream]
     hearing = [generator.threads.submit(hear, stream, heard) for stream in streams]
     try:
-        yield
+        yield hearing
     finally:
         for stream in streams:
             with suppress(RuntimeError, ValueError):  # it has ended

@@ -87,6 +87,8 @@ class Size:
     load_seconds: float = 20.0
     """Seconds of each load."""
     soak_seconds: float = 3_600.0
+    soak_kill_seconds: float = 300.0
+    """From one killed process to the next."""
 
 
 QUICK = Size(
@@ -131,6 +133,7 @@ QUICK = Size(
     load_streams=5,
     load_seconds=1.5,
     soak_seconds=12.0,
+    soak_kill_seconds=6.0,
 )
 
 

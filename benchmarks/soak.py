@@ -1,35 +1,47 @@
-"""Does anything grow while the site is used for an hour?
+"""Does anything grow, or get lost, while the site is used for hours and its processes are killed?
 
-The crowd of load uses a site at half its capacity. Each process's anonymous memory is fitted by a line with a
-confidence interval. Rows, Redis keys and files are counted after a quarter of the time and at the end. Only tables may
-grow, by what was written.
+The crowd of load uses a site at half its capacity. From time to time a random process gets SIGKILL. Memory and open
+files of each process are fitted by lines with confidence intervals. Rows, Redis keys and files are counted after a
+quarter of the time and at the end. Only tables may grow, by what was written.
 """
 
 import itertools
 import math
 import os
 import random
+import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import linear_regression, mean
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 
 from benchmarks import processes
-from benchmarks.load import LIGHT, Acts, Crowd, Generator, Ledger, Ports, every, opened_streams, site
+from benchmarks.load import LIGHT, SHED, Acts, Crowd, Generator, Ledger, Made, Ports, every, opened_streams, site
 from benchmarks.measure import BenchmarkReport
+from runtime.embedded import wait_for
 from storage.connections import client_of, fetch
+from timeline.models import Delivery
 
 LOOKS = 120
 """Number of memory measurements."""
 QUIETER = 0.25
 """The share of the time before the first one: caches fill, and windows are built."""
-FLAT_MB, FLAT_SHARE = 4.0, 0.05
-"""Accepted growth of a process in an hour: MB or share, at the low end of the interval."""
+FLAT_MB, FLAT_FILES = 1.0, 5.0
+"""Accepted growth of a process in an hour, at the low end of the interval."""
+VICTIMS = ("web", "worker", "stream", "redis", "postgresql", "beat", "outside")
+"""Kinds of processes that are killed in turn. PostgreSQL restarts when any of its processes is killed."""
+YOUNG = 1 / 12
+"""The share of the time in which a restarted process may fill its caches."""
+BACK_SECONDS = 30.0
+"""After a kill, calls may fail for this long."""
+WAIT_SECONDS = 120.0
+"""Longest wait for PostgreSQL, and for the last deliveries."""
 STEADY = 200
 STEADY_FILES = 20
 """Rows, keys and files of a kind that come and go."""
@@ -58,16 +70,24 @@ BY_MEMBERS = (
 
 
 class Slope(NamedTuple):
-    """How memory grows: `size` in MB, `slope` in MB an hour. `margin` is half the 95 % interval."""
+    """How a size grows: its mean, and its growth an hour. `margin` is half the 95 % interval."""
 
     size: float
     slope: float
     margin: float
 
     @property
-    def is_flat(self) -> bool:
-        """Whether the memory shows no relevant growth."""
-        return self.slope - self.margin <= max(FLAT_MB, FLAT_SHARE * self.size)
+    def low(self) -> float:
+        """The low end of the interval."""
+        return self.slope - self.margin
+
+
+class ProcessSize(NamedTuple):
+    """A process's memory (neither of files nor shared, in MB) and open files at `at`, seconds after the begin."""
+
+    at: float
+    memory: float
+    files: int
 
 
 def run(crowd: Crowd) -> BenchmarkReport:
@@ -75,13 +95,15 @@ def run(crowd: Crowd) -> BenchmarkReport:
     report = BenchmarkReport(
         "soak",
         __doc__.splitlines()[0],
-        ["process", "looks", "MB", "MB an hour", "from", "to"],
-        f"{seconds:g} s; a look every {seconds / LOOKS:g} s, those of the first quarter left out; slopes by least "
-        "squares, with 95 % confidence",
+        ["process", "looks", "MB", "MB an hour", "from", "to", "open files", "more an hour"],
+        f"{seconds:g} s, a kill every {crowd.size.soak_kill_seconds:g} s; a look every "
+        f"{seconds * (1 - QUIETER) / LOOKS:g} s, without those of the first quarter and of young processes; slopes by "
+        "least squares, with 95 % confidence",
     )
     with site() as ports:
         used = Soak(crowd, ports, seconds)
         used.everything()
+        used.wait_for_deliveries()
     used.tell(report)
     return report
 
@@ -90,75 +112,142 @@ class Soak:
     """One long use of a site."""
 
     def __init__(self, crowd: Crowd, ports: Ports, seconds: float) -> None:
-        self.crowd, self.ports, self.seconds = crowd, ports, seconds
+        self.crowd, self.seconds = crowd, seconds
         self.ledger = Ledger()
-        chance = random.Random(26)  # noqa: S311 (no secret)
-        self.acts = Acts(crowd, self.ledger, chance)
-        self.generator = Generator(ports.web, ports.stream, chance)
-        self.memory: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-        self.answers: Counter[int] = Counter()
+        self.chance = random.Random(26)  # noqa: S311 (no secret)
+        self.acts = Acts(crowd, self.ledger, self.chance)
+        self.generator = Generator(ports.web, ports.stream, self.chance)
+        self.victims = itertools.cycle(VICTIMS)
+        self.kills: list[tuple[float, str]] = []
+        self.sizes: dict[tuple[str, int], list[ProcessSize]] = defaultdict(list)
+        self.calls = 0
+        self.failed: list[Made] = []
 
     def everything(self) -> None:
-        """Use the site, and measure."""
-        with opened_streams(self.generator, self.acts, lambda item, at: None):
-            for user in self.crowd.people:
-                self.generator.asked(self.acts.request("GET", "/timeline/home", user))
-            trial = min(20.0, self.seconds / 20)
-            self.generator.closed(self.acts, clients=4, seconds=trial)
-            self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
+        """Use the site, kill its processes, and measure."""
+        for user in self.crowd.people:
+            self.generator.asked(self.acts.request("GET", "/timeline/home", user))
+        trial = min(20.0, self.seconds / 20)
+        self.generator.closed(self.acts, clients=4, seconds=trial)
+        self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
+        self.first = {process.pid for process in processes.of_site(settings.DATA_DIR)}
+        with self.streams(), every(self.crowd.size.soak_kill_seconds, self.kill):
             self.use(self.seconds * QUIETER)
             self.before = look()
             self.earlier = {kind: len(pairs) for kind, pairs in self.ledger.done.items()}
             begin = time.monotonic()
             with every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)):
                 self.use(self.seconds * (1 - QUIETER))
-            self.after = look()
         self.generator.close()
+
+    @contextmanager
+    def streams(self) -> Iterator[None]:
+        """Keep streams open during the block, as apps do: those of a killed process are opened again."""
+        ended = False
+
+        def listen() -> None:
+            while not ended:
+                with opened_streams(self.generator, self.acts, lambda item, at: None) as hearing:
+                    while not ended and not all(each.done() for each in hearing):
+                        time.sleep(1)
+
+        listening = self.generator.threads.submit(listen)
+        try:
+            yield
+        finally:
+            ended = True
+            listening.result()
 
     def use(self, seconds: float) -> None:
         """Send calls at the steady rate."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.generator.open(self.acts, rate=self.rate, seconds=min(left, 30.0))
-            self.answers.update(made.answer.status for made in self.generator.taken())
+            made = self.generator.taken()
+            self.calls += len(made)
+            self.failed += [each for each in made if not 200 <= each.answer.status < 300]
+
+    def kill(self) -> None:
+        """Kill a random process of the next kind."""
+        kind = next(self.victims)
+        found = [each.pid for each in processes.of_site(settings.DATA_DIR) if each.kind == kind]
+        self.kills.append((time.monotonic(), kind if found else f"no {kind} to kill"))
+        if found:
+            with suppress(ProcessLookupError):
+                os.kill(self.chance.choice(found), signal.SIGKILL)
+
+    def wait_for_deliveries(self) -> None:
+        """Wait until all is delivered, and count for the last time."""
+        wait_for(lambda: _connected() and not Delivery.objects.exists(), WAIT_SECONDS)
+        self.undelivered = Delivery.objects.count()
+        self.after = look()
 
     def weigh(self, begin: float) -> None:
-        """Store the memory of every process."""
+        """Store memory and open files of every process."""
         for process in processes.of_site(settings.DATA_DIR):
-            if (size := anonymous(process.pid)) is not None:
-                self.memory[process.kind, process.pid].append((time.monotonic() - begin, size))
+            if found := size_of(process.pid, time.monotonic() - begin):
+                self.sizes[process.kind, process.pid].append(found)
+
+    def settled(self) -> dict[tuple[str, int], list[ProcessSize]]:
+        """The sizes of processes that lived for long, without those of their first minutes."""
+        found = {}
+        for key, sizes in self.sizes.items():
+            young = 0 if key[1] in self.first else self.seconds * YOUNG
+            left = [each for each in sizes if each.at - sizes[0].at >= young]
+            if len(left) >= max(3, LOOKS / 6):
+                found[key] = left
+        return dict(sorted(found.items()))
 
     def tell(self, report: BenchmarkReport) -> None:
         """Fill in the report."""
-        growing = []
-        most = max(map(len, self.memory.values()))
-        for (kind, pid), sizes in sorted(self.memory.items()):
-            if len(sizes) < max(3, most / 2):  # a PostgreSQL session or a task's child
-                continue
-            found = slope(sizes)
-            low, high = found.slope - found.margin, found.slope + found.margin
-            report.rows.append([kind, len(sizes), *(round(each, 1) for each in (found.size, found.slope, low, high))])
-            growing += [] if found.is_flat else [f"{kind} {pid}"]
+        growing, opening = [], []
+        for (kind, pid), sizes in self.settled().items():
+            memory = slope([(each.at, each.memory) for each in sizes])
+            files = slope([(each.at, each.files) for each in sizes])
+            numbers = (memory.size, memory.slope, memory.low, memory.slope + memory.margin, files.size, files.slope)
+            report.rows.append([kind, len(sizes), *(round(each, 1) for each in numbers)])
+            growing += [f"{kind} {pid}"] if memory.low > FLAT_MB else []
+            opening += [f"open files of {kind} {pid}"] if files.low > FLAT_FILES else []
         rows = [
             f"{table} by {count:,} rows, {allowed:,} explained"
             for table, count in (self.after["rows"] - self.before["rows"]).items()
             if count > (allowed := self.explained(table))
         ]
-        keys, files = self.grown("keys", STEADY), self.grown("files", STEADY_FILES)
-        wrong = sum(count for status, count in self.answers.items() if not 200 <= status < 300)
+        keys, files_grown = self.grown("keys", STEADY), self.grown("files", STEADY_FILES)
+        unannounced = [made for made in self.failed if not self.was_announced(made)]
         report.ratio("processes that grow", len(growing), at_most=0)
+        report.ratio("processes that keep files open", len(opening), at_most=0)
         report.ratio("tables that outgrow what was written", len(rows), at_most=0)
         report.ratio("kinds of keys that grow", len(keys), at_most=0)
-        report.ratio("folders that grow", len(files), at_most=0)
+        report.ratio("folders that grow", len(files_grown), at_most=0)
         # A site that nobody uses does not grow either.
-        report.ratio("answers but 2xx / calls", wrong / max(1, self.answers.total()), at_most=0.05)
+        report.ratio("answers but 2xx / calls", len(self.failed) / max(1, self.calls), at_most=0.05)
+        report.ratio("errors neither announced nor by a kill", len(unannounced), at_most=0)
         report.ratio("kinds of writes without one", sum(not self.writes(kind) for kind in self.earlier), at_most=0)
         report.ratio("acknowledged writes that are lost", self.ledger.lost(), at_most=0)
+        report.ratio("items that were not delivered", self.undelivered, at_most=0)
         written = ", ".join(f"{self.writes(kind):,} {kind}" for kind in self.earlier)
+        errors = Counter(f"{made.answer.status} {made.kind}" for made in unannounced)
         report.notes += [
-            f"{self.answers.total():,} calls, {self.rate:.0f} a second; {written} in the time that counts.",
-            f"Grown: {'; '.join([*growing, *rows, *keys, *files]) or 'nothing'}.",
+            f"{self.calls:,} calls, {self.rate:.0f} a second; {written} in the time that counts.",
+            f"Grown: {'; '.join([*growing, *opening, *rows, *keys, *files_grown]) or 'nothing'}.",
+            f"Kills, and longest time with failed calls: {', '.join(self.recovery())}.",
+            f"Other errors: {', '.join(f'{count} x {what}' for what, count in errors.most_common()) or 'none'}.",
         ]
+
+    def was_announced(self, made: Made) -> bool:
+        """Whether a call failed by load shedding, which says when to come back, or around a kill."""
+        shed = made.answer.status == SHED and bool(made.answer.retry_after)
+        return shed or any(at <= made.ended and made.intended <= at + BACK_SECONDS for at, _ in self.kills)
+
+    def recovery(self) -> Iterator[str]:
+        """For each kind, the number of kills and the longest time until the last failed call."""
+        longest: dict[str, float] = defaultdict(float)
+        for at, kind in self.kills:
+            after = (made.ended - at for made in self.failed if at <= made.ended and made.intended <= at + BACK_SECONDS)
+            longest[kind] = max(longest[kind], *after, 0.0)
+        for kind, count in Counter(kind for _, kind in self.kills).items():
+            yield f"{kind} {count} ({longest[kind]:.1f} s)"
 
     def writes(self, kind: str) -> int:
         """The number of acknowledged writes in the measured time."""
@@ -178,11 +267,21 @@ class Soak:
 
 def look() -> dict[str, Counter[str]]:
     """Count rows by table, keys by kind and files by folder."""
+    wait_for(_connected, WAIT_SECONDS)
     try:
         urls = (settings.REDIS_URL, settings.BROKER_URL, settings.PLAYED_URL)
         return {"rows": _rows(), "keys": _keys(*urls), "files": _files(settings.DATA_DIR)}
     finally:
         connection.close()
+
+
+def _connected() -> bool:
+    """Whether a new connection to PostgreSQL opens. The server of an older one may have been killed."""
+    connection.close()
+    with suppress(OperationalError):
+        connection.ensure_connection()
+        return True
+    return False
 
 
 def _rows() -> Counter[str]:
@@ -213,14 +312,15 @@ def _files(folder: Path) -> Counter[str]:
     return found
 
 
-def anonymous(pid: int) -> float | None:
-    """The memory of a process that is neither of files nor shared, in MB. None if it ended."""
+def size_of(pid: int, at: float) -> ProcessSize | None:
+    """The size of a process. None if it ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        files = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return None
     sizes = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
-    return (int(sizes["Anonymous"]) + int(sizes["Swap"])) / 1024
+    return ProcessSize(at, (int(sizes["Anonymous"]) + int(sizes["Swap"])) / 1024, files)
 
 
 def slope(sizes: Sequence[tuple[float, float]]) -> Slope:
