@@ -28,7 +28,7 @@ from relations.models import Follow
 from storage import ids
 from timeline import inbox, outbox
 
-SEED = 2737
+SEED = 2922
 DAYS = 6
 POSTS_PER_USER = 6
 REPLY_SHARE = 0.35

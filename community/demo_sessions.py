@@ -36,9 +36,9 @@ class Show(NamedTuple):
 
 SHOWS = (
     Show("harbor-news", "Live from the fish market", 120, 40, 10, "ferry"),
-    Show("weather-desk", "Out of the window: the weather until tonight", 60, 12, 58),
+    Show("weather-desk", "Out of the window: the weather until tonight", 60, 12, 52),
     Show("tomas", "Fixing a flat without swearing", 240, 40, 230, "coast"),
-    Show("lin-wei", "一起读一首短诗", 180, 35, 20, "sea"),
+    Show("lin-wei", "一起读一首短诗", 180, 35, 20, "hills"),
     Show("zhou-mo", "周末厨房：葱油面", 300, 45, 255),
     Show("tang-li", "画一座小城", 360, 60, 45, "town"),
     Show("he-chuan", "晚上看星星", 720, 90, 300, "moon"),
