@@ -44,7 +44,7 @@ BANNERS = {
     "harbor-news": "ferry",
     "weather-desk": "clouds",
 }
-FOCUS = {"moon": (0.0, 0.5), "sea": (0.6, 0.0), "hills": (0.0, -0.15)}
+FOCUS = {"moon": (0.0, 0.5), "lighthouse": (0.0, 0.5), "sea": (0.6, 0.0), "hills": (0.0, -0.15)}
 """What to show of pictures that are cropped, where it is not the middle."""
 
 
