@@ -34,7 +34,7 @@ FACES = {
 }
 MORE_FACES = tuple(f"face-{number}" for number in range(1, 9))
 """Faces of the other most active users."""
-THINGS = ("apricots", "chess", "moon", "hills", "doorknob-2", "coast", "rainbow", "mill")
+THINGS = ("apricots", "chess", "moon", "hills", "doorknob-2", "coast", "rainbow")
 """Pictures that the next ones chose instead of a face."""
 FACELESS = "site-admin"
 BANNERS = {

@@ -40,12 +40,12 @@ SHOWS = (
     Show("tomas", "Fixing a flat without swearing", 240, 40, 230, "coast"),
     Show("lin-wei", "一起读一首短诗", 180, 35, 20, "hills"),
     Show("zhou-mo", "周末厨房：葱油面", 300, 45, 255),
-    Show("tang-li", "画一座小城", 360, 60, 45, "town"),
-    Show("he-chuan", "晚上看星星", 720, 90, 300, "moon"),
+    Show("tang-li", "画一座小城", 360, 60, 45),
+    Show("he-chuan", "晚上看星星", 720, 90, 300),
     Show("", "Questions about bread, answered", 180, 60, 4, "bread"),
     Show("", "Sketching the old bridge", 240, 45, 215, "bridge-dawn"),
     Show("", "Mending together, quietly", 150, 70, 95),
-    Show("", "A walk along the harbour wall", 480, 40, 130, "sea-evening"),
+    Show("", "A walk along the harbour wall", 480, 40, 130),
 )
 
 
