@@ -4,7 +4,7 @@
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,8 @@ from django.db import connection, transaction
 from accounts.about.actions import change_settings
 from accounts.about.site import current
 from accounts.models import Level, User
-from community import demo_notifications, demo_order, demo_pictures, demo_sessions
+from community import demo_messages, demo_notifications, demo_order, demo_pictures, demo_sessions
+from community.demo_texts import Deck, Voices, writes_chinese
 from discover import filling
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search.indexing import copy_index
@@ -27,12 +28,14 @@ from relations.models import Follow
 from storage import ids
 from timeline import inbox, outbox
 
-SEED = 2620
+SEED = 2922
 DAYS = 6
-POSTS_PER_USER = 7
-REPLY_SHARE = 0.25
+POSTS_PER_USER = 6
+REPLY_SHARE = 0.35
 NESTED_SHARE = 0.4
 """Share of replies that answer another reply."""
+MOST_REPLIES = 7
+"""Maximum replies in a thread."""
 REPOST_SHARE = 0.1
 SMALLEST, LARGEST = 12, 20_000
 """Number of users. Nine have fixed names. For more than 20,000 use `manage.py load`."""
@@ -77,7 +80,6 @@ CHINESE = (
     ("tang-li", "唐梨", "插画师，画小城和大海。"),
     ("he-chuan", "何川", "白天测桥，晚上观星。"),
 )
-WRITE_CHINESE = {"lin-wei", *(profile[0] for profile in CHINESE)}
 BIOS = (
     "Repairs clocks, collects maps.",
     "Marine biologist on dry land.",
@@ -95,156 +97,6 @@ BIOS = (
     "Birds before breakfast.",
     "",
 )
-LEADS = (
-    "The first ferry was ten minutes late and nobody minded.",
-    "Found a 1962 tram map inside a second-hand atlas. #travel",
-    "Three loaves out of the oven, one of them straight. #baking",
-    "Somebody left a chessboard in the park with a game half played.",
-    "The new footbridge opens on Thursday.",
-    "Tried to fix the radio and now it only plays opera. #repair",
-    "Planted beans where the tomatoes failed. #garden",
-    "Long queue at the bakery, long talks in the queue. #baking",
-    "The library lends out telescopes now! #books",
-    "Counted eleven swifts over the old mill tonight. #birds",
-    "My neighbour has taught her parrot to say my name.",
-    "Reading the same chapter for the third time, gladly. #books",
-    "The choir needs two more tenors and a working heater. #music",
-    "Rode the coast road end to end before lunch. #cycling",
-    "A heron stood in the fountain as if it had been ordered. #birds",
-    "Learned today that lighthouses have visiting hours.",
-    "Repotted everything. There is soil in the piano. #garden",
-    "The market has apricots again.",
-    "Wrote a letter by hand; my wrist has filed a complaint.",
-    "Half the street came out to look at the moon.",
-    "The night train still has the good blankets. #travel",
-    "Found the noise in the bicycle: it was the other bicycle. #cycling",
-    "Soup weather at last.",
-    "My sister's band plays in the old pump house on Friday. #music",
-    "Went out for bread, came back with a lamp.",
-    "They painted the pier blue again.",
-    "First frost on the allotment. #garden",
-    "The museum has a whole room of nothing but doorknobs.",
-    "Swam before work. Cold is a matter of opinion.",
-    "The cat has found the warm spot on the server.",
-    "Finished the puzzle. One piece was in the dog's bed.",
-    "Someone at the station plays Schubert every Tuesday. #music",
-    "Grandmother's recipe says 'until it looks right'.",
-    "A rainbow, a hailstorm and a bus that came on time.",
-    "The repair café fixed my toaster and my mood. #repair",
-    "Walked home the long way round, past the gasworks.",
-    "New glasses. The trees have leaves!",
-    "Wrote three pages, kept one sentence. #books",
-    "The tide was so low that you could walk to the wreck.",
-    "Lost at chess to a nine-year-old. She was kind about it.",
-)
-TAILS = (
-    "Worth getting up for.",
-    "Pictures tomorrow, when there is light.",
-    "Who is in?",
-    "I regret nothing.",
-    "More on https://example.org/notes as always.",
-    "#smallthings",
-    "#harbor",
-    "Would do it again.",
-    "If you know more, tell me.",
-    "That is all. That is the post.",
-    "Best day of the month so far.",
-    "Do not ask how long it took.",
-    "@mira, you were right.",
-    "@tomas will have a pun for this.",
-    "@lin-wei has a poem about it.",
-)
-CHINESE_POSTS = (
-    "早班渡轮晚了十分钟，没有人着急。",
-    "今天的云像一群慢吞吞的羊。",
-    "第一次做成功了桂花糕，厨房里都是秋天的味道。",
-    "在旧书店找到一张一九六二年的电车地图。\n买下来了。",
-    "图书馆现在可以借望远镜了！ #小事",
-    "雨停了，江面上有两道彩虹。",
-    "修好了台灯，顺便弄坏了收音机。",
-    "市场里又有杏子了。@su-he 快去。",
-    "读了@lin-wei 的新诗，想去江边走走。",
-)
-NEWS = (
-    "Ferry line 2 returns to the summer timetable on Monday.",
-    "The fish market keeps its Saturday hours until October.",
-    "The swimming pool is closed for two days: a seal has moved in.",
-    "Council votes for trees along the quay, 14 to 3.",
-    "Road works at the north gate end a week early.",
-    "The lighthouse museum opens its night tours again.",
-    "Lost at the quay: one tuba. The finder may keep the case.",
-    "The last tram now leaves at half past midnight.",
-    "Apprentices wanted at the boatyard; knots can be learned.",
-    "A new record at the herring festival: 4,112 sandwiches.",
-    "The bridge will be lifted at noon for the tall ships.",
-    "Book swap in the waiting hall, every first Sunday.",
-)
-FORECASTS = (
-    "Morning: fog on the water, gone by ten. Afternoon: {0} degrees, light wind from the west.",
-    "Tonight clear, {0} degrees, good for stars.",
-    "Showers from the south-west, gusts near the pier. {0} degrees.",
-    "Dry and mild, {0} degrees. Leave the umbrella.",
-)
-REPLIES = (
-    "Same here!",
-    "I saw it too.",
-    "Save me a slice, please.",
-    "Where was that?",
-    "This made my morning.",
-    "Count me in.",
-    "You always find these things.",
-    "Is it open on Sundays?",
-    "Lovely.",
-    "哈哈，太好了。",
-    "Nobody believed me when I said so.",
-    "Picture or it did not happen.",
-)
-
-
-class Deck:
-    """Deals cards in random order, all before repeating one."""
-
-    def __init__(self, chance: random.Random, cards: Sequence[str]) -> None:
-        self._chance = chance
-        self._cards = cards
-        self._left: list[str] = []
-
-    def deal(self) -> str:
-        """The next card."""
-        self._left = self._left or self._chance.sample(self._cards, len(self._cards))
-        return self._left.pop()
-
-
-class Voices:
-    """Texts of posts and replies."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self._leads, self._tails, self._chinese, self._news, self._forecasts, self._replies = (
-            Deck(chance, cards) for cards in (LEADS, TAILS, CHINESE_POSTS, NEWS, FORECASTS, REPLIES)
-        )
-
-    def post(self, sender: User) -> str:
-        """A post in the sender's language and style."""
-        if sender.username == "harbor-news":
-            return self._news.deal()
-        if sender.username == "weather-desk":
-            return self._forecasts.deal().format(self._chance.randint(4, 27))
-        if sender.username in WRITE_CHINESE:
-            return next(text for text in iter(self._chinese.deal, None) if not _mentions_user(text, sender))
-        lead, tail = self._leads.deal(), self._tails.deal()
-        if _mentions_user(tail, sender):
-            return lead
-        return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
-
-    def reply(self, thread: Collection[str]) -> str:
-        """A reply, new to the thread if possible."""
-        deals = (self._replies.deal() for _ in range(2 * len(REPLIES)))
-        return next((text for text in deals if text not in thread), "") or self._replies.deal()
-
-
-def _mentions_user(text: str, user: User) -> bool:
-    return f"@{user.username}" in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +140,13 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)
     told("writing posts")
-    items = _items(chance, users, now)
+    voices = Voices(chance)
+    items = _items(chance, voices, users, now)
     if has_pictures:
         told("drawing pictures")
         demo_pictures.set_faces(users, items)
         demo_pictures.add_pictures(items)
+    _write_replies(voices, items)
     Item.objects.bulk_create(items, batch_size=2000)
     copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
     told("adding likes and notifications")
@@ -304,7 +158,8 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
         elif user.username in roles:
             transaction.on_commit(partial(inbox.begin, user.pk))
     demo_notifications.write_notifications(items, likes, follows)
-    demo_sessions.write_sessions(follows, now=now)
+    demo_sessions.write_sessions(follows, now=now, has_pictures=has_pictures)
+    demo_messages.write_messages(users, follows, now=now, has_pictures=has_pictures)
     demo_order.add_lists_and_pins(users, items, follows, likes)
     filling.recommend()
     if not current().summary:
@@ -320,13 +175,14 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
     profiles = [(name, *profile) for name, profile in NAMED.items()]
     profiles += CHINESE[: size - len(profiles)]
     taken: Counter[str] = Counter()
+    given_names, surnames, bios = (Deck(chance, cards) for cards in (GIVEN, SURNAMES, BIOS))
     while len(profiles) < size:
-        given, surname = chance.choice(GIVEN), chance.choice(SURNAMES)
+        given, surname = given_names.deal(), surnames.deal()
         name = f"{given}-{surname}".lower().replace("ö", "o")
         taken[name] += 1
         if taken[name] > 1:
             name += f"-{taken[name]}"
-        profiles.append((name, f"{given} {surname}", chance.choice(BIOS)))
+        profiles.append((name, f"{given} {surname}", bios.deal()))
     # 68 random bits are safe with a quick hash. Django rehashes at the first sign-in.
     quick: Any = copy(get_hasher())
     quick.iterations = 1000
@@ -369,6 +225,8 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
         followees = {user.pk for user in chance.choices(ranked, weights, k=2 * wanted)} - {follower.pk}
         if follower.username in READERS or follower.username in AWAY:
             followees |= {user.pk for user in users if user.is_big_v}
+        if follower.username in READERS:
+            followees |= {user.pk for user in users if user.username in READERS} - {follower.pk}
         follows += [Follow(follower=follower, followee_id=followee) for followee in sorted(followees)]
     chance.shuffle(follows)
     for place, follow in enumerate(follows):  # lists are ordered by id, newest first
@@ -385,35 +243,30 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
     return follows
 
 
-def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
-    """Make unsaved items. None needs a fan-out: windows are built when read."""
+def _items(chance: random.Random, voices: Voices, users: list[User], now: datetime) -> list[Item]:
+    """Make unsaved items, replies without text. None needs a fan-out: windows are built when read."""
     count = len(users) * POSTS_PER_USER
     # More items near now. Distinct milliseconds, so sequence 0 is free.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
-    talk = {name: 0.0 if name in AWAY else 2.0 for name in NAMED}
+    talk = {name: 0.0 if name in AWAY or name == ADMIN else 2.0 for name in NAMED}
     eager = chance.choices(users, [talk.get(user.username, chance.random()) for user in users], k=len(ages))
-    voices = Voices(chance)
     items: list[Item] = []
     said: list[Item] = []
     replies: list[Item] = []
     reposted: dict[int, set[int]] = {}
-    heard: dict[int, set[str]] = {}
+    answered: Counter[int] = Counter()
     for age, sender in zip(ages, eager, strict=True):
         moment = now - timedelta(milliseconds=age)
         item = Item(id=ids.compose(moment, 0), sender=sender, modified_at=moment)
         what = chance.random()
+        nested = chance.random() < NESTED_SHARE
         if said and what < REPOST_SHARE and (original := _pick_repost(chance, sender, said, reposted)):
             item.type, item.repost_of = ItemType.REPOST, original
-        elif said and what > 1 - REPLY_SHARE:
-            nested = replies and chance.random() < NESTED_SHARE
-            above = [one for one in (replies[-20:] if nested else said[-40:]) if one.sender != sender] or said[-40:]
-            # Prefer readers to log in as.
-            weights = [5 if one.sender.username in READERS else 1 for one in above]
-            item.reply_to = chance.choices(above, weights)[0]
-            item.root = item.reply_to.root or item.reply_to
-            thread = heard.setdefault(item.root.pk, set())
-            item.content = {"text": voices.reply(thread)}
-            thread.add(item.text)
+        elif what > 1 - REPLY_SHARE and (
+            above := _pick_answered(chance, voices, sender, replies[-20:] if nested else said[-40:], answered)
+        ):
+            item.reply_to, item.root = above, above.root or above
+            answered[item.root.pk] += 1
             replies.append(item)
         else:
             item.content = {"text": voices.post(sender)}
@@ -422,6 +275,38 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
                 said.append(item)
         items.append(item)
     return items
+
+
+def _pick_answered(
+    chance: random.Random, voices: Voices, sender: User, recent: Sequence[Item], answered: Counter[int]
+) -> Item | None:
+    """Somebody else's item in the sender's language, preferably of a reader to log in as, or with a reply that fits."""
+    fitting = [
+        one
+        for one in recent
+        if one.sender != sender
+        and writes_chinese(one.sender) == writes_chinese(sender)
+        and answered[(one.root or one).pk] < MOST_REPLIES
+    ]
+    if not fitting:
+        return None
+    weights = [
+        max(0.1, voices.count_fitting(root.text) - answered[root.pk]) * (3 if root.sender.username in READERS else 1)
+        for root in (one.root or one for one in fitting)
+    ]
+    return chance.choices(fitting, weights)[0]
+
+
+def _write_replies(voices: Voices, items: Sequence[Item]) -> None:
+    """Give the replies texts, when the posts have theirs."""
+    for feature in demo_pictures.FEATURES:
+        voices.fitting[feature.text] = feature.replies
+    heard: dict[int, set[str]] = {}
+    for item in items:
+        if item.root:
+            thread = heard.setdefault(item.root.pk, set())
+            item.content = {"text": voices.reply(item.root, thread)}
+            thread.add(item.text)
 
 
 def _pick_repost(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
@@ -441,6 +326,7 @@ def _likes(chance: random.Random, users: list[User], items: list[Item], now: dat
         if item.repost_of or item.visibility != Visibility.PUBLIC:
             continue
         count = int(chance.paretovariate(1.2 if item.reply_to else 0.8)) - 1
+        count += chance.randint(2, 12) if item.media or item.sender.is_big_v else 0
         age = now - item.modified_at
         likes += [
             Like(user=user, item=item, created_at=item.modified_at + age * chance.random())

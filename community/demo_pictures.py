@@ -16,13 +16,11 @@ from media import attaching
 from media.actions import MediaError, upload
 from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
-from media.models import Use
+from media.models import MediaFile, Use
 
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).with_name("pictures")
-MOST_POSTS = 18
-"""Maximum posts with pictures besides the features. Bounds the time of a demo."""
 FACES = {
     "mira": "face-mira",
     "tomas": "face-tomas",
@@ -36,6 +34,8 @@ FACES = {
 }
 MORE_FACES = tuple(f"face-{number}" for number in range(1, 9))
 """Faces of the other most active users."""
+THINGS = ("apricots", "chess", "moon", "hills", "doorknob-2", "coast", "rainbow")
+"""Pictures that the next ones chose instead of a face."""
 FACELESS = "site-admin"
 BANNERS = {
     "mira": "mill",
@@ -44,6 +44,8 @@ BANNERS = {
     "harbor-news": "ferry",
     "weather-desk": "clouds",
 }
+FOCUS = {"moon": (0.0, 0.5), "lighthouse": (0.0, 0.5), "sea": (0.6, 0.0), "hills": (0.0, -0.15)}
+"""What to show of pictures that are cropped, where it is not the middle."""
 
 
 class PictureFile(NamedTuple):
@@ -54,7 +56,7 @@ class PictureFile(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A fixed post. It replaces the user's post with `age` newer ones."""
+    """A fixed post. It replaces one of the user's, with `age` newer ones or a few more."""
 
     username: str
     age: int
@@ -65,6 +67,7 @@ class Feature(NamedTuple):
     url: str = ""
     warning: str = ""
     is_sensitive: bool = False
+    replies: tuple[str, ...] = ()
 
 
 SHOWN: dict[str, tuple[PictureFile, ...]] = {
@@ -112,7 +115,7 @@ SHOWN: dict[str, tuple[PictureFile, ...]] = {
     "雨停了": (PictureFile("rainbow", "田野上的两道彩虹和一座白房子。"),),
     "市场里又有杏子": (PictureFile("apricots", "一箱熟透的杏子。"),),
 }
-"""Pictures of posts, by the beginning of a post's text."""
+"""Pictures of posts, by the beginning of a post's text. None is shown twice."""
 FEATURES = (
     Feature(
         "harbor-news",
@@ -120,6 +123,11 @@ FEATURES = (
         ItemType.IMAGE,
         "The lighthouse museum opens its night tours again. Bring a coat, and somebody to be brave for.",
         (PictureFile("lighthouse-moving", "The light of a lighthouse turns once around at night."),),
+        replies=(
+            "I volunteer to be brave.",
+            "Is the keeper still telling the story with the goat?",
+            "Thursday, both of us, with a flask.",
+        ),
     ),
     Feature(
         "tomas",
@@ -131,6 +139,11 @@ FEATURES = (
             PictureFile("bridge", "A red bridge over still water at dawn."),
             PictureFile("mill", "An old windmill before the evening sky."),
             PictureFile("sea", "A sailing boat in front of the setting sun."),
+        ),
+        replies=(
+            "The second picture, please, in large, for my kitchen.",
+            "Which stop had the cake?",
+            "A flat tyre is only a bridge to a rest.",
         ),
     ),
     Feature(
@@ -146,6 +159,12 @@ FEATURES = (
         "poetry: it cracks, you can hear it from the next room. By then the first ferry goes, and somebody is always "
         "glad of the first slice.",
         title="Bread for people who sleep badly",
+        replies=(
+            "Read this at four in the morning. There is flour everywhere. Thank you.",
+            "It sings! Mine sang! I called the whole house.",
+            "How much does 'flour more than you dare' weigh?",
+            "The first ferry confirms: we are glad of the first slice.",
+        ),
     ),
     Feature(
         "mira",
@@ -155,6 +174,10 @@ FEATURES = (
         (PictureFile("spider", "A brown garden spider with three pale spots, in the middle of her web."),),
         warning="A spider, large",
         is_sensitive=True,
+        replies=(
+            "Does she have a name yet?",
+            "Braver than me.",
+        ),
     ),
     Feature(
         "tomas",
@@ -162,6 +185,10 @@ FEATURES = (
         ItemType.LINK,
         "Every footbridge of the coast, with the best time to cross it. I have feelings about number twelve.",
         url="https://example.org/bridges/on-foot",
+        replies=(
+            "Number twelve creaks in C major.",
+            "You have feelings about all of them.",
+        ),
     ),
     Feature(
         "lin-wei",
@@ -172,6 +199,10 @@ FEATURES = (
             PictureFile("sea", "落日和一只白帆。"),
             PictureFile("town", "对岸亮起的窗，映在水里。"),
             PictureFile("moon", "松林上的满月。"),
+        ),
+        replies=(
+            "第二张好像画。",
+            "原来你在对岸，我们也在看。",
         ),
     ),
     Feature(
@@ -184,6 +215,10 @@ FEATURES = (
             PictureFile("rainbow", "Two rainbows, ten minutes later."),
         ),
         is_sensitive=True,
+        replies=(
+            "Two rainbows for one oven. I call that a yes.",
+            "So, do we get the oven?",
+        ),
     ),
 )
 
@@ -202,8 +237,8 @@ def set_faces(users: Sequence[User], items: Sequence[Item]) -> None:
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])
     own = [(user, FACES[user.username]) for user in users if user.username in FACES]
-    with _log_failures():
-        for user, name in (*own, *zip(others, MORE_FACES, strict=False)):
+    with log_failures():
+        for user, name in (*own, *zip(others, MORE_FACES + THINGS, strict=False)):
             with _open_picture(name) as file:
                 set_face(user=user, use=Use.AVATAR, file=file)
         for user in users:
@@ -215,20 +250,22 @@ def set_faces(users: Sequence[User], items: Sequence[Item]) -> None:
 def add_pictures(items: Sequence[Item]) -> None:
     """Add pictures to unsaved items."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
-    with _log_failures():
-        plans = list(_feature_plans(posts))
+    with log_failures():
+        plans = list(_feature_plans(items[::-1]))
         taken = {plan.item.pk for plan in plans}
-        left = dict(SHOWN)
+        shown: set[str] = set()
         for item in posts:
-            key = next((key for key in left if item.text.startswith(key)), None)
-            if key is not None and item.pk not in taken and len(SHOWN) - len(left) < MOST_POSTS:
-                plans.append(PicturePlan(item, item.content, left.pop(key)))
+            key = next((key for key in SHOWN if item.text.startswith(key)), "")
+            names = {shot.name for shot in SHOWN.get(key, ())}
+            if names and not names & shown and item.pk not in taken:
+                shown |= names
+                plans.append(PicturePlan(item, item.content, SHOWN[key]))
         for plan in plans:
             _attach_pictures(plan)
 
 
 @contextlib.contextmanager
-def _log_failures() -> Iterator[None]:
+def log_failures() -> Iterator[None]:
     """Log a failure in a block and skip the rest of it: a demo is useful without pictures."""
     try:
         yield
@@ -238,12 +275,16 @@ def _log_failures() -> Iterator[None]:
         decoder.stop()
 
 
-def _feature_plans(posts: Sequence[Item]) -> Iterator[PicturePlan]:
+def _feature_plans(items: Sequence[Item]) -> Iterator[PicturePlan]:
+    """Replace the most answered of three posts by each feature. `items`: newest first."""
+    answers = Counter(item.root.pk for item in items if item.root)
+    posts = [one for one in items if one.visibility == Visibility.PUBLIC and not (one.repost_of or one.reply_to)]
     for feature in FEATURES:
-        own = [one for one in posts if one.sender.username == feature.username and one.visibility == Visibility.PUBLIC]
-        if feature.age >= len(own):
+        own = [one for one in posts if one.sender.username == feature.username][feature.age :][:3]
+        if not own:
             continue
-        item = own[feature.age]
+        item = max(own, key=lambda one: answers[one.pk])
+        posts.remove(item)
         words = {"text": feature.text, "url": feature.url, "warning": feature.warning}
         content: dict[str, Any] = {name: value for name, value in words.items() if value}
         if feature.is_sensitive:
@@ -257,12 +298,16 @@ def _attach_pictures(plan: PicturePlan) -> None:
     if not plan.shots:
         return
     item = plan.item
-    rows = []
-    for shot in plan.shots:
-        with _open_picture(shot.name) as file:
-            rows.append(upload(owner_id=item.sender_id, file=file, description=shot.words))
+    rows = [upload_picture(item.sender_id, shot) for shot in plan.shots]
     item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
     attaching.assign_to_item(attachments.claim_media(item), item_id=item.pk)
+
+
+def upload_picture(owner_id: int, shot: PictureFile) -> MediaFile:
+    """Upload a picture, for an item or a session."""
+    with _open_picture(shot.name) as file:
+        focus = FOCUS.get(shot.name, (0.0, 0.0))
+        return upload(owner_id=owner_id, file=file, description=shot.words, focus=focus)
 
 
 def _open_picture(name: str) -> IO[bytes]:

@@ -24,7 +24,11 @@ QUALITIES = (90, 85, 80, 70, 60)
 MOST_BYTES = 300_000
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 NEIGHBOUR = "tomas"
-"""A demo member with a banner and pictures."""
+"""A demo member with a banner, pictures, and a conversation with `mira`."""
+CHINESE = "lin-wei"
+"""A demo member who writes in Chinese."""
+ANSWERED = "Sixty kilometres"
+"""How their post with pictures and replies begins."""
 LOADED = """
     !document.querySelector("[aria-busy=true], .htmx-request")
     && Array.from(document.images).every((one) => one.complete || !one.checkVisibility()
@@ -35,12 +39,11 @@ PICTURED = "[role=feed] article:has(.pictures):not(:has(.veil))"
 PICTURES = [
     ("home", "wide", "light", "en-US", "home"),
     ("thread", "wide", "light", "en-US", "thread"),
-    ("search", "wide", "dark", "en-US", "search"),
-    ("profile", "narrow", "light", "en-US", "profile"),
-    ("notifications", "narrow", "dark", "en-US", "notifications"),
-    ("discover", "narrow", "light", "en-US", "discover"),
+    ("messages", "wide", "light", "en-US", "messages"),
     ("live", "wide", "dark", "en-US", "live"),
-    ("home-chinese", "narrow", "dark", "zh-CN", "home"),
+    ("discover", "narrow", "light", "en-US", "discover"),
+    ("profile", "narrow", "light", "en-US", "profile"),
+    ("chinese", "narrow", "dark", "zh-CN", "chinese"),
 ]
 
 
@@ -107,8 +110,10 @@ def settle(page: Page) -> None:
 
 def lead(page: Page, site: str, what: str) -> None:
     """Bring the page to the state of this picture."""
-    if what == "notifications":
-        page.goto(f"{site}/notifications")
+    if what == "messages":
+        page.goto(f"{site}/conversations")
+        page.locator(f".talk:has-text('@{NEIGHBOUR}') .covers").click()
+        page.locator("#messages").wait_for()
     elif what == "discover":
         page.goto(f"{site}/discover")
         seen = page.locator(PICTURED).first  # below people and hashtags, perhaps on a later page
@@ -121,16 +126,18 @@ def lead(page: Page, site: str, what: str) -> None:
     elif what == "live":
         page.goto(f"{site}/live")
         page.locator("#live article").first.wait_for()
-    elif what == "search":
-        page.goto(f"{site}/search?q=%23harbor")
     elif what == "profile":
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
+    elif what == "chinese":
+        page.goto(f"{site}/@{CHINESE}")
+        page.locator("#standing").wait_for()
     elif what == "thread":
-        # Above a reply stand the posts that it answers.
-        page.goto(f"{site}/@{NEIGHBOUR}/replies")
-        page.locator("[role=feed] article .byline .time").first.click()
+        page.goto(f"{site}/@{NEIGHBOUR}")
+        page.locator(f"[role=feed] article:has-text('{ANSWERED}') .byline .time").first.click()
         page.locator("#replies").wait_for()
+        settle(page)
+        page.mouse.wheel(0, 107)  # some replies come into sight
 
 
 if __name__ == "__main__":
