@@ -154,6 +154,8 @@ def run(community: Community) -> BenchmarkReport:
         _measure(report, peers, kind, users(community.readers[few]), no_big_vs, size.page_rounds)
         policy.change(inbox_from=0)
     community.materialise()
+    times = [float(row[2]) for row in report.rows]
+    report.figure("ms a page", f"{min(times):.2f} to {max(times):.2f}")
     return report
 
 
@@ -254,7 +256,7 @@ def _compare(report: BenchmarkReport, community: Community) -> None:
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
-    report.ratio(f"home_page, {many} followees / {few} followees", over(times, "many", "few"), at_most=FLAT)
+    report.ratio(f"{many} followees / {few} followees", over(times, "many", "few"), at_most=FLAT)
 
 
 def _compare_returned(report: BenchmarkReport, community: Community) -> None:
@@ -265,7 +267,7 @@ def _compare_returned(report: BenchmarkReport, community: Community) -> None:
         for reader_id in returned:
             materialise_inbox(reader_id)
         times = _in_turn(community, {"returned": returned, "daily": daily})
-        name = f"home_page, level {level}, 200 followees, {count} outboxes / level 3, 200 followees"
+        name = f"returned reader with {count} outboxes / daily reader, level {level}"
         report.ratio(name, over(times, "returned", "daily"), at_most=RETURNED)
     User.objects.filter(pk__in=returned).update(level=2)
 
@@ -375,7 +377,7 @@ def hidden(community: Community) -> BenchmarkReport:
             [name, round(milliseconds(times[name]), 3), round(over(times, name, "ordinary"), 2), shown[name]]
         )
         if name != "ordinary":
-            report.ratio(f"{name} / ordinary page", over(times, name, "ordinary"), at_most=3)
+            report.ratio(f"hidden items / ordinary page, {name}", over(times, name, "ordinary"), at_most=3)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # no row refers to these; checking takes minutes
         for statement in FORGET:

@@ -137,7 +137,10 @@ QUICK = Size(
 # --- Reports ---------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Ratio:
-    """A ratio of two figures of a run. `at_least` and `at_most` are targets."""
+    """A ratio of two figures of a run, or a figure with a target (`at_least`, `at_most`).
+
+    The page puts names that differ only after the first ", " into one row.
+    """
 
     name: str
     value: float
@@ -171,6 +174,8 @@ class BenchmarkReport:
     rows: list[Sequence[str | float]] = field(default_factory=list)
     ratios: list[Ratio] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    figures: list[tuple[str, str, str]] = field(default_factory=list)
+    """Rows for the page: what, measured, target or ""."""
     machine: dict[str, Any] = field(default_factory=dict)
     """Time, machine and versions of the run."""
     data_set: str = ""
@@ -180,6 +185,10 @@ class BenchmarkReport:
     def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         """Add a ratio."""
         self.ratios.append(Ratio(name, value, at_least, at_most))
+
+    def figure(self, what: str, measured: str) -> None:
+        """Add a figure without a target to the page."""
+        self.figures.append((what, measured, ""))
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON objects."""

@@ -128,9 +128,9 @@ def run(people: LaneMembers) -> BenchmarkReport:
     for kind, late in calm.late.items():
         ratio = mean(attacked.late[kind]) / mean(late)
         report.rows.append([kind, round(mean(late), 3), round(mean(attacked.late[kind]), 3), round(ratio, 2)])
-        report.ratio(f"{kind}, attacked / calm", ratio, at_most=MOST)
-    report.ratio(f"seconds until the lane is empty / {EMPTY_SECONDS:g}", empty / EMPTY_SECONDS, at_most=1)
-    report.ratio(f"largest process of the lane / {LANE_MB} MB", attacked.lane_mb / LANE_MB, at_most=1)
+        report.ratio(f"attacked / calm, {kind}", ratio, at_most=MOST)
+    report.ratio("seconds until the lane is empty", empty, at_most=EMPTY_SECONDS)
+    report.ratio("MB of the largest process of the lane", attacked.lane_mb, at_most=LANE_MB)
     missing = _missing(people)
     report.notes.append(f"{missing} of the inboxes' entries are missing. {_ends()}")
     assert not missing, "a delivery was lost"

@@ -1,11 +1,13 @@
-"""Reports as text, JSON, and parts of docs/benchmarks.md."""
+"""Reports as text, JSON, and sections of docs/benchmarks.md."""
 
 import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from benchmarks.measure import BenchmarkReport, Ratio
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
+MEASURED = "Measured on "
 MET = {True: "met", False: "**missed**", None: ""}
 
 
@@ -23,6 +26,7 @@ def machine() -> dict[str, Any]:
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     server = feeds_for_tasks().info("server")
     return {
+        "commit": commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "processor": model.group(1) if model else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
@@ -33,6 +37,19 @@ def machine() -> dict[str, Any]:
         "valkey": server.get("valkey_version") or server["redis_version"],
         "packages": {name: version(name) for name in PACKAGES},
     }
+
+
+@cache
+def commit() -> str:
+    """The commit of this tree at the first call, with "+changes" if its code differs."""
+    from django.conf import settings
+
+    def git(*arguments: str) -> str:
+        run = subprocess.run(["git", *arguments], cwd=settings.BASE_DIR, check=False, capture_output=True, text=True)
+        return run.stdout.strip()
+
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    return (git("rev-parse", "--short", "HEAD") or "an unknown commit") + ("+changes" if changes else "")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -56,8 +73,8 @@ def _cell(cell: Any) -> str:
 
 
 def written(value: float) -> str:
-    """A number with two digits, without "-0.00"."""
-    return f"{round(value, 2) + 0.0:.2f}"
+    """A number with two digits, or whole from a hundred on, without "-0.00"."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 2) + 0.0:.2f}"
 
 
 def as_text(report: BenchmarkReport) -> str:
@@ -74,54 +91,78 @@ def write(path: Path, reports: Mapping[str, BenchmarkReport]) -> None:
     path.write_text(json.dumps({"results": results}, indent=1, ensure_ascii=False) + "\n")
 
 
-def renew(page: Path, reports: Mapping[str, BenchmarkReport]) -> None:
-    """Replace each report in the page between its marks, or append it."""
+def renew(page: Path, reports: Mapping[str, BenchmarkReport], *, is_whole: bool = False) -> None:
+    """Replace each report's section in the page, or append it. A whole run is told once, in the head."""
     text = page.read_text()
-    head = text.partition("<!-- figures: ")[0]
     for name, report in reports.items():
-        begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
-        part = f"{begin}\n{as_part(report, head)}\n{end}"
-        if begin in text:
-            before, rest = text.split(begin)
-            text = f"{before}{part}{rest.split(end)[1]}"
-        else:
-            text = f"{text.rstrip()}\n\n### {name}\n{report.question}\n\n{part}\n"
+        if is_whole:
+            text = re.sub(rf"^{MEASURED}.*$", of_run(report), text, count=1, flags=re.MULTILINE)
+        begin, found, rest = text.partition(f"\n### {name}\n")
+        before = begin if found else begin.rstrip() + "\n"
+        _, after = re.split(r"(?=\n#)|\Z", rest, maxsplit=1)
+        text = f"{before}\n{as_section(report, before + after)}\n{after}"
     page.write_text(text)
 
 
-def as_part(report: BenchmarkReport, head: str) -> str:
-    """The report's part of the page: date and machine, table, targets, notes.
-
-    Does not repeat what the page's head tells.
-    """
+def of_run(report: BenchmarkReport) -> str:
+    """A sentence about the run: date, commit, load, machine, versions."""
     facts = report.machine
-    load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
+    machine = f"{facts['cores']} cores of {facts['processor']}, {facts['system']}"
     versions = f"Python {facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}"
-    about = [
-        f"{facts['date'].partition(' ')[0]}, load {load}",
-        f"{facts['cores']} cores of {facts['processor']}, {versions}",
-        report.data_set,
-        report.n,
-    ]
-    told = " ".join(f"{sentence}." for sentence in about if sentence not in head)
-    return "\n\n".join([told, table(report.columns, report.rows), *_targets(report.ratios), *report.notes])
+    return f"{MEASURED}{_moment(report)}, {machine}, {versions}; load {facts['load_before']:g} at the start."
 
 
-def _targets(ratios: Sequence[Ratio]) -> list[str]:
-    aimed = [ratio for ratio in ratios if ratio.target]
-    if not aimed:
-        return []
-    missed = [ratio for ratio in aimed if not ratio.is_met]
-    said = f"Targets met: {len(aimed) - len(missed)} of {len(aimed)}."
-    return [f"{said} **Missed**: {_named(missed)}." if missed else said]
+def _moment(report: BenchmarkReport) -> str:
+    return f"{report.machine['date'].partition(' ')[0]} at {report.machine['commit']}"
+
+
+def as_section(report: BenchmarkReport, rest: str) -> str:
+    """The report's section: question, run and data, figures beside their targets, what is missed.
+
+    Does not repeat what the rest of the page tells.
+    """
+    ran, data = of_run(report), f"{report.data_set}."
+    about = [ran] if f"{MEASURED}{_moment(report)}" not in rest.partition("\n### ")[0] else []
+    about += [data] if data not in rest else []
+    parts = [f"### {report.name}\n{report.question}", " ".join(about), _figures(report), _ends(report.ratios)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _figures(report: BenchmarkReport) -> str:
+    """A table of the chosen figures and of the ratios with targets. Ratios of the same things share a row."""
+    groups: dict[str, list[Ratio]] = {}
+    for ratio in report.ratios:
+        if ratio.target and not _is_zero(ratio):
+            groups.setdefault(_split(ratio.name)[0], []).append(ratio)
+    rows = list(map(list, report.figures))
+    for about, ratios in groups.items():
+        ends = dict.fromkeys(written(end([ratio.value for ratio in ratios])) for end in (min, max))
+        rows.append([about, " to ".join(ends), ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
+    return table(["", "measured", "target"], rows) if rows else ""
+
+
+def _ends(ratios: Sequence[Ratio]) -> str:
+    """What is zero, and what misses its target."""
+    zero = [ratio.name for ratio in ratios if _is_zero(ratio)]
+    missed = [ratio for ratio in ratios if ratio.is_met is False]
+    said = [f"Zero, as it must be: {'; '.join(zero)}."] if zero else []
+    return " ".join([*said, *([f"**Missed**: {_named(missed)}."] if missed else [])])
+
+
+def _is_zero(ratio: Ratio) -> bool:
+    return ratio.at_most == 0 == ratio.value
+
+
+def _split(name: str) -> tuple[str, str]:
+    """What is compared, and the case."""
+    about, _, case = name.partition(", ")
+    return about, case
 
 
 def _named(ratios: Sequence[Ratio]) -> str:
-    """A line of ratios. Those of the same two things and the same target stand together."""
+    """A line of ratios. Those of the same things and target stand together."""
     groups: dict[tuple[str, str], list[str]] = {}
     for one in ratios:
-        about, _, case = one.name.partition(", ")
-        if "/" not in about:
-            about, case = one.name, ""
+        about, case = _split(one.name)
         groups.setdefault((about, one.target), []).append(f"{case} {written(one.value)}".strip())
     return ". ".join(f"{about} ({target}): {'; '.join(cases)}" for (about, target), cases in groups.items())
