@@ -65,11 +65,9 @@ HTTP_TARGET = 3.5
 WARM, COLD, WARM_UP = 3, 5, 5
 """Targets of a refresh in pages of home, and rounds before it is measured."""
 FEED = "/api/v1/discover/feed"
-COST = "What does a page of the recommended feed from the cache cost, against a raw LPOP?"
-FILTERED = "How long does it take to leave out what a reader was shown within a week?"
-FINDS = (
-    "Does recall find whom readers will follow, against what is popular and what is new, on past dates of real data?"
-)
+COST = "What does a page of Discover cost?"
+FILTERED = "How long does it take to leave out what was shown?"
+FINDS = "Does recall find whom readers will follow?"
 CANDIDATES = 500
 READERS = 50
 """Readers of a recorded batch, with a page of 20 items each."""
@@ -220,7 +218,7 @@ def _refreshed(report: BenchmarkReport, readers: list[User], size: Size) -> None
     report.rows += [[name, round(milliseconds(times[name]), 3)] for name in times]
     shown = ("load_more after it", "refresh, warm", "refresh, cold")
     report.figure(
-        "ms of load_more, of a refresh warm, cold", ", ".join(f"{milliseconds(times[name]):.2f}" for name in shown)
+        "ms of load_more, warm refresh, cold refresh", ", ".join(f"{milliseconds(times[name]):.2f}" for name in shown)
     )
     report.rows.append(["refresh, cold, p99", round(percentile(times["refresh, cold"], 0.99), 3)])
     for name, most in (("refresh, warm", WARM), ("refresh, cold", COLD)):

@@ -53,7 +53,7 @@ LIMIT = 20
 FLAT = 1.5
 """Limit of a call with the most items over the same call with the fewest."""
 ITEMS_A_SENDER = 100
-BYTES_AN_ITEM = 1_300
+BYTES_AN_ITEM = 1_000
 """Of PostgreSQL, with indexes, words and all that belongs to items."""
 SPARE_BYTES = 4 * 2**30
 """For the WAL, sorts, and what Redis keeps."""

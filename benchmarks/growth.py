@@ -56,8 +56,8 @@ OWN_ITEMS = 5
 LINEAR, FLAT = 1.05, 0.03
 """Limits of exponents. A flat call costs 1.23 times as much for a thousand times the followers."""
 BIG_V = 1.3
-FOLLOWERS = "How do publishing, a whole fan-out and a reader's page grow from a thousand followers to a million?"
-BIG_V_FANS = "Does publishing by a big-V cost the same with a thousand active fans among ten thousand or a million?"
+FOLLOWERS = "How does publishing grow from a thousand followers to a million?"
+BIG_V_FANS = "Does a big-V cost the same with a thousand active fans among a million?"
 PARTS = ("publish", "fan-out", "publish and fan-out", "fan-out, set gone")
 MINE = """
     INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, modified_at)

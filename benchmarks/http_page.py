@@ -1,4 +1,4 @@
-"""What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
+"""What does a page cost over HTTP, against a DRF view of a constant?
 
 Measures processor time of one granian worker, PostgreSQL, Redis and two idle Celery workers, and the client's waiting
 time. The constant views use the site's authentication and middleware; one also counts calls.

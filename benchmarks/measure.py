@@ -195,6 +195,16 @@ class BenchmarkReport:
         return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
 
 
+def written(value: float) -> str:
+    """A number with two digits, or whole from a hundred on, without "-0.00"."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 2) + 0.0:.2f}"
+
+
+def span(values: Sequence[float]) -> str:
+    """The least and the most value, or the only one."""
+    return "\N{EN DASH}".join(dict.fromkeys(written(end(values)) for end in (min, max)))
+
+
 # --- Times -----------------------------------------------------------------------------------------------
 def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
     """Run every case in every round. Returns each case's seconds by round, without warm-up.

@@ -1,4 +1,4 @@
-"""Do the site's own tasks come later while strangers' hosts and files fill the lane `outside`?
+"""Do the site's own tasks come later while strangers' hosts hang?
 
 Ten accounts post links, mention each other and upload archives. Their hosts and push services hang, drip, answer just
 in time or send bombs. Meanwhile posts go out, and letters, scheduled posts, ends of polls and live starts come due.

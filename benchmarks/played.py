@@ -1,4 +1,4 @@
-"""What does it cost to remember all users' plays, and to ask which ids a user has not played?
+"""What does it cost to remember all users' plays, and to ask for them?
 
 Ingest: `record` against the same packed commands, and plays over HTTP. Merge: ten plays of each of many users, against
 writing the same bytes into LMDB. Ask: `unseen` of up to 10,000 ids with four months of filters, against reading the

@@ -1,7 +1,7 @@
-"""What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
+"""What does publishing cost, against the least that keeps an item?
 
-Measures `items.actions.publish` in this process, and `POST /api/v1/items` to granian, for a sender with followers,
-without a worker.
+The least is one prepared INSERT, committed to disk. Measures `items.actions.publish` in this process, and
+`POST /api/v1/items` to granian, for a sender with followers, without a worker.
 
 The split has its own rounds: each part is timed where it waits, and the rest is Python. The target is for disks with
 commits of 3 ms or more, because the rest does not shrink with the commit.

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import BenchmarkReport, Ratio
+from benchmarks.measure import BenchmarkReport, Ratio, span, written
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
 MEASURED = "Measured on "
@@ -70,11 +70,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def _cell(cell: Any) -> str:
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def written(value: float) -> str:
-    """A number with two digits, or whole from a hundred on, without "-0.00"."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 2) + 0.0:.2f}"
 
 
 def as_text(report: BenchmarkReport) -> str:
@@ -136,8 +131,8 @@ def _figures(report: BenchmarkReport) -> str:
             groups.setdefault(_split(ratio.name)[0], []).append(ratio)
     rows = list(map(list, report.figures))
     for about, ratios in groups.items():
-        ends = dict.fromkeys(written(end([ratio.value for ratio in ratios])) for end in (min, max))
-        rows.append([about, " to ".join(ends), ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
+        measured = span([ratio.value for ratio in ratios])
+        rows.append([about, measured, ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
     return table(["", "measured", "target"], rows) if rows else ""
 
 
@@ -160,9 +155,9 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _named(ratios: Sequence[Ratio]) -> str:
-    """A line of ratios. Those of the same things and target stand together."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """A line of ratios. Those of the same things stand together, with their values if there are cases."""
+    groups: dict[str, list[str]] = {}
     for one in ratios:
         about, case = _split(one.name)
-        groups.setdefault((about, one.target), []).append(f"{case} {written(one.value)}".strip())
-    return ". ".join(f"{about} ({target}): {'; '.join(cases)}" for (about, target), cases in groups.items())
+        groups.setdefault(about, []).extend([f"{case} {written(one.value)}"] if case else [])
+    return "; ".join(f"{about}: {', '.join(cases)}" if cases else about for about, cases in groups.items())

@@ -1,4 +1,4 @@
-"""What does an open stream cost, and how long after a publish do all streams hear of it?
+"""What does an open stream cost, and how soon does it hear of a post?
 
 The peer is a bare asyncio server that reads the same Redis stream and writes the same bytes, without HTTP, PostgreSQL
 and batching.

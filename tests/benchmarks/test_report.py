@@ -33,7 +33,7 @@ def report(name: str, value: float = 1.5) -> BenchmarkReport:
     made.ratio("that / <other>, by night", 0.9, at_least=0.7)
     made.ratio("that / this", 1.0)
     made.ratio("lost", 0, at_most=0)
-    made.figure("ms", "1 to 2")
+    made.figure("ms", "1\N{EN DASH}2")
     versions = {"cores": 2, "processor": "X", "system": "L", "python": "3", "postgresql": "18", "valkey": "9"}
     made.machine = versions | {"date": "today 12:00", "commit": "abc", "load_before": 0.5, "load_after": 1.0}
     made.data_set, made.seconds = "Ten people", 4.2
@@ -69,13 +69,13 @@ Is it fast?
 
 Ten people.
 
-|                | measured     | target       |
-|----------------|--------------|--------------|
-| ms             | 1 to 2       |              |
-| this / that    | 1.50         | ≤ 2          |
-| that / <other> | 0.50 to 0.90 | ≥ 0.8, ≥ 0.7 |
+|                | measured  | target       |
+|----------------|-----------|--------------|
+| ms             | 1\N{EN DASH}2       |              |
+| this / that    | 1.50      | ≤ 2          |
+| that / <other> | 0.50\N{EN DASH}0.90 | ≥ 0.8, ≥ 0.7 |
 
-Zero, as it must be: lost. **Missed**: that / <other> (≥ 0.8): by day 0.50.
+Zero, as it must be: lost. **Missed**: that / <other>: by day 0.50.
 
 ## By hand
 """
