@@ -60,7 +60,7 @@ def main() -> None:
     if options.soak:
         size = replace(size, soak_seconds=options.soak)
     if options.items:
-        size = replace(size, growth_items=(*size.growth_items[:-1], options.items))
+        size = size.grown(options.items)
     begin = time.perf_counter()
     reports: dict[str, BenchmarkReport] = {}
     failed = []
@@ -91,7 +91,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
     needs = f"A data set as `load` takes it. {', '.join(REAL)} needs one."
     parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
-    parser.add_argument("--items", type=int, metavar="N", help="growth_items: the largest number of items.")
+    parser.add_argument(
+        "--items", type=int, metavar="N", help="growth_items: the largest number of items, against a million or less."
+    )
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures of this Markdown page.")

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import linear_regression, mean, median
 from typing import Any, NamedTuple
@@ -87,6 +87,11 @@ class Size:
     load_seconds: float = 20.0
     """Seconds of each load."""
     soak_seconds: float = 3_600.0
+
+    def grown(self, items: int) -> "Size":
+        """The same with this largest number of items, against the next smaller one."""
+        fewer = max((count for count in self.growth_items if count < items), default=items // 10)
+        return replace(self, growth_items=(fewer, items))
 
 
 QUICK = Size(

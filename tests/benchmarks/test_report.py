@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BY_NAME, GROUPS, KNOWN, REAL, named, parsed
-from benchmarks.measure import BenchmarkReport, exponent, percentile
+from benchmarks.growing import Growing
+from benchmarks.measure import BenchmarkReport, Size, exponent, percentile
 from benchmarks.report import as_text, renew, write
 from runtime.management.commands import bench
 
@@ -92,6 +93,16 @@ def test_a_run_by_name_is_told_in_its_section(tmp_path: Path) -> None:
     assert "| this / that    | 2.50 " in text
     assert text.count("Is it fast?\n\nMeasured on today at abc") == 2
     assert text.count("### ") == 3
+
+
+def test_a_large_community_is_compared_with_a_million() -> None:
+    assert Size().grown(50_000_000).growth_items == (1_000_000, 50_000_000)
+    assert Size().grown(1_000_000).growth_items == (100_000, 1_000_000)
+
+
+def test_a_community_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(SystemExit, match=r"10,000,000,000,000 items need .* would fit"):
+        Growing(Size().grown(10**13)).build()
 
 
 @pytest.mark.parametrize(("data", "benchmarks"), GROUPS)
