@@ -123,10 +123,12 @@ TAGGED = f"""
     SELECT 'topic' || ceil({TAGS} * random() ^ 2)::integer, id, true
     FROM items_item WHERE (id & 15) = 5 AND reply_to_id IS NULL
 """
+# Half of them for the readers.
 RUNG = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id, position)
-        SELECT (%(readers)s::bigint[])[1 + ((id >> 7) & 31) %% %(count)s], 'post', id, id
+        SELECT CASE WHEN (id & 64) = 0 THEN (%(readers)s::bigint[])[1 + ((id >> 7) & 31) %% %(count)s]
+            ELSE 1 + (id >> 12) %% %(senders)s END, 'post', id, id
         FROM items_item WHERE (id & 63) = 6 AND reply_to_id IS NULL RETURNING id, recipient_id, item_id
     )
     INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
