@@ -95,31 +95,25 @@ def renew(page: Path, reports: Mapping[str, BenchmarkReport], *, is_whole: bool 
         begin, found, rest = text.partition(f"\n### {name}\n")
         before = begin if found else begin.rstrip() + "\n"
         _, after = re.split(r"(?=\n#)|\Z", rest, maxsplit=1)
-        text = f"{before}\n{as_section(report, before + after)}\n{after}"
+        about = [] if is_whole else [of_run(report, told=text.partition("\n### ")[0])]
+        about += [data] if (data := f"{report.data_set}.") not in before + after else []
+        text = f"{before}\n{as_section(report, ' '.join(about))}\n{after}"
     page.write_text(text)
 
 
-def of_run(report: BenchmarkReport) -> str:
-    """A sentence about the run: date, commit, load, machine, versions."""
+def of_run(report: BenchmarkReport, told: str = "") -> str:
+    """A sentence about the run: date, commit, load, and what is not told yet of machine and versions."""
     facts = report.machine
     machine = f"{facts['cores']} cores of {facts['processor']}, {facts['system']}"
     versions = f"Python {facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}"
-    return f"{MEASURED}{_moment(report)}, {machine}, {versions}; load {facts['load_before']:g} at the start."
+    moment = f"{MEASURED}{facts['date'].partition(' ')[0]} at {facts['commit']}"
+    parts = [moment, *(part for part in (machine, versions) if part not in told)]
+    return f"{', '.join(parts)}; load {facts['load_before']:g} at the start."
 
 
-def _moment(report: BenchmarkReport) -> str:
-    return f"{report.machine['date'].partition(' ')[0]} at {report.machine['commit']}"
-
-
-def as_section(report: BenchmarkReport, rest: str) -> str:
-    """The report's section: question, run and data, figures beside their targets, what is missed.
-
-    Does not repeat what the rest of the page tells.
-    """
-    ran, data = of_run(report), f"{report.data_set}."
-    about = [ran] if f"{MEASURED}{_moment(report)}" not in rest.partition("\n### ")[0] else []
-    about += [data] if data not in rest else []
-    parts = [f"### {report.name}\n{report.question}", " ".join(about), _figures(report), _ends(report.ratios)]
+def as_section(report: BenchmarkReport, about: str) -> str:
+    """The report's section: question, run and data, figures beside their targets, what is missed."""
+    parts = [f"### {report.name}\n{report.question}", about, _figures(report), _ends(report.ratios)]
     return "\n\n".join(filter(None, parts))
 
 

@@ -91,7 +91,10 @@ def test_a_run_by_name_is_told_in_its_section(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.index("Measured on no day") < text.index("### second") < text.index("Measured on today")
     assert "| this / that    | 2.50 " in text
-    assert text.count("Is it fast?\n\nMeasured on today at abc") == 2
+    assert text.count("Is it fast?\n\nMeasured on today at abc, 2 cores") == 2
+    renew(page, {"first": report("first")}, is_whole=True)
+    renew(page, {"second": report("second")})
+    assert page.read_text().count("Measured on today at abc; load 0.5 at the start.") == 1
     assert text.count("### ") == 3
 
 
