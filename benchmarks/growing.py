@@ -324,10 +324,10 @@ def _reads(community: GrownCommunity, posts: list[Item]) -> dict[str, Case]:
 
     pages: dict[str, Callable[[int], object]] = {
         "quotes, of one item": lambda n: quotes_page(body(community.viral.pk, one(n)), one(n), limit=LIMIT).items,
-        "hashtag, page": lambda n: tag_page("topic1", one(n), limit=LIMIT).items,
+        "hashtags, page": lambda n: tag_page("topic1", one(n), limit=LIMIT).items,
         "messages, list": lambda n: conversations_page(one(n), limit=LIMIT).items,
         "notifications, page": lambda n: notifications_page(one(n), limit=LIMIT).items,
-        "notifications, of bells": lambda n: notifications_page(one(n), limit=LIMIT, group="posts").items,
+        "bells, list": lambda n: notifications_page(one(n), limit=LIMIT, group="posts").items,
     }
     for name, page in pages.items():
         assert page(0), f"{name} is empty"
@@ -335,14 +335,16 @@ def _reads(community: GrownCommunity, posts: list[Item]) -> dict[str, Case]:
         "home, page 1": lambda n: home_page(one(n), limit=LIMIT),
         "home, page 10": lambda n: home_page(one(n), last_id=inboxes[n % len(readers)][9 * LIMIT - 1], limit=LIMIT),
         "home, below the inbox": below,
-        "home, followed hashtags": lambda n: home_page(community.listeners[n % len(community.listeners)], limit=LIMIT),
+        "hashtags, home of a follower": lambda n: home_page(
+            community.listeners[n % len(community.listeners)], limit=LIMIT
+        ),
         "profile, page": lambda n: profile_page(senders[n % len(senders)], one(n), limit=LIMIT),
         "profile, count": lambda n: item_count(senders[n % len(senders)], one(n)),
         "item, alone": lambda n: find_item(posts[n % len(posts)].pk, one(n)),
-        "item, quote": lambda n: find_item(quote, one(n)),
-        "item, poll": lambda n: find_item(poll, one(n)),
-        "thread, small": lambda n: thread_page(body(thread, one(n)), one(n)),
-        "thread, large": lambda n: thread_page(body(community.viral.pk, one(n)), one(n)),
+        "quotes, one": lambda n: find_item(quote, one(n)),
+        "polls, one": lambda n: find_item(poll, one(n)),
+        "threads, small": lambda n: thread_page(body(thread, one(n)), one(n)),
+        "threads, large": lambda n: thread_page(body(community.viral.pk, one(n)), one(n)),
         "messages, one conversation": conversation,
         "notifications, badge": lambda n: waiting(one(n)),
         "search, frequent word": search("w3"),
@@ -382,15 +384,15 @@ class Writes:
 
         return {
             "write, publish": say,
-            "write, reply": lambda n: publish(
+            "threads, reply": lambda n: publish(
                 sender=senders[n % len(senders)], content={"text": f"yes {n}"}, reply_to=self.community.viral
             ),
-            "write, quote": lambda n: publish(
+            "quotes, publish": lambda n: publish(
                 sender=senders[n % len(senders)], content={"text": f"see {n}"}, quote_of=self.community.viral
             ),
-            "write, message": message,
-            "write, vote": lambda n: polls.vote(user=senders[n], item=self.poll, choices=[0]),
-            "write, bells": lambda n: ring(publish(sender=self.belled, content={"text": f"ding {n}"}).pk),
+            "messages, send": message,
+            "polls, vote": lambda n: polls.vote(user=senders[n], item=self.poll, choices=[0]),
+            "bells, ring": lambda n: ring(publish(sender=self.belled, content={"text": f"ding {n}"}).pk),
             "write, like": lambda n: like(user=people[n % len(people)], item=posts[n % len(posts)]),
             "write, edit": lambda n: edit(item=mine[-1], content={"text": f"it has grown {n}"}),
             "write, delete": lambda n: delete(item=mine.pop(0)),
