@@ -42,7 +42,7 @@ def run(community: Community) -> BenchmarkReport:
     )
     found = _over_http(community) | _in_process(community)
     report.rows += [[name, round(seconds * 1e6, 1)] for name, seconds in found.items()]
-    for name in (HOME, PUBLISH, DELIVERY, REFRESH):
+    for name in (HOME, PUBLISH, REFRESH):
         report.figure(f"µs: {name}", f"{found[name] * 1e6:,.0f}")
     cores = {name: found[name] * DAY[name] * MEMBERS / 86_400 * BUSIEST * HALF_BUSY for name in DAY}
     inbox = mean(

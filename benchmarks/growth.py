@@ -114,8 +114,7 @@ class Followers:
     def described(self) -> str:
         """The data set in a line."""
         ((follows,),) = fetch("SELECT count(*) FROM relations_follow")
-        counts = ", ".join(f"{count:,}" for count in self.publishers)
-        return f"Senders with {counts} followers, {follows:,} follows, windows of a few entries"
+        return f"{follows:,} follows, windows of a few entries"
 
     def senders(self) -> dict[int, User]:
         """The publishers, by number of followers."""

@@ -156,8 +156,8 @@ class Ratio:
     def target(self) -> str:
         """The target as text, or ""."""
         if self.at_least is not None:
-            return f"≥ {self.at_least:g}"
-        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+            return f"≥{self.at_least:g}"
+        return "" if self.at_most is None else f"≤{self.at_most:g}"
 
     @property
     def is_met(self) -> bool | None:

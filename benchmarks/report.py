@@ -134,7 +134,7 @@ def _ends(ratios: Sequence[Ratio]) -> str:
     """What is zero, and what misses its target."""
     zero = [ratio.name for ratio in ratios if _is_zero(ratio)]
     missed = [ratio for ratio in ratios if ratio.is_met is False]
-    said = [f"Zero, as it must be: {'; '.join(zero)}."] if zero else []
+    said = [f"Zero: {'; '.join(zero)}."] if zero else []
     return " ".join([*said, *([f"**Missed**: {_named(missed)}."] if missed else [])])
 
 
