@@ -118,7 +118,10 @@ def as_section(report: BenchmarkReport, about: str) -> str:
 
 
 def _figures(report: BenchmarkReport) -> str:
-    """A table of the chosen figures and of the ratios with targets. Ratios of the same things share a row."""
+    """A table of the chosen figures and of the ratios with targets, in bold what misses one.
+
+    Ratios of the same things share a row.
+    """
     groups: dict[str, list[Ratio]] = {}
     for ratio in report.ratios:
         if ratio.target and not _is_zero(ratio):
@@ -126,16 +129,23 @@ def _figures(report: BenchmarkReport) -> str:
     rows = list(map(list, report.figures))
     for about, ratios in groups.items():
         measured = span([ratio.value for ratio in ratios])
+        if any(ratio.is_met is False for ratio in ratios):
+            measured = f"**{measured}**"
         rows.append([about, measured, ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
     return table(["", "measured", "target"], rows) if rows else ""
 
 
 def _ends(ratios: Sequence[Ratio]) -> str:
-    """What is zero, and what misses its target."""
+    """What is zero, and which cases of a row miss their target."""
     zero = [ratio.name for ratio in ratios if _is_zero(ratio)]
-    missed = [ratio for ratio in ratios if ratio.is_met is False]
+    missed: dict[str, list[str]] = {}
+    for ratio in ratios:
+        about, case = _split(ratio.name)
+        if case and ratio.is_met is False:
+            missed.setdefault(about, []).append(f"{case} {written(ratio.value)}")
     said = [f"Zero: {'; '.join(zero)}."] if zero else []
-    return " ".join([*said, *([f"**Missed**: {_named(missed)}."] if missed else [])])
+    cases = "; ".join(f"{about}: {', '.join(some)}" for about, some in missed.items())
+    return " ".join([*said, *([f"**Missed**: {cases}."] if cases else [])])
 
 
 def _is_zero(ratio: Ratio) -> bool:
@@ -146,12 +156,3 @@ def _split(name: str) -> tuple[str, str]:
     """What is compared, and the case."""
     about, _, case = name.partition(", ")
     return about, case
-
-
-def _named(ratios: Sequence[Ratio]) -> str:
-    """A line of ratios. Those of the same things stand together, with their values if there are cases."""
-    groups: dict[str, list[str]] = {}
-    for one in ratios:
-        about, case = _split(one.name)
-        groups.setdefault(about, []).extend([f"{case} {written(one.value)}"] if case else [])
-    return "; ".join(f"{about}: {', '.join(cases)}" if cases else about for about, cases in groups.items())

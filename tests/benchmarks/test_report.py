@@ -58,7 +58,7 @@ def test_a_whole_run_renews_its_sections_and_the_head(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text(PAGE)
     for name in ("first", "second", "new"):
-        renew(page, {name: report(name)}, is_whole=True)
+        renew(page, {name: report(name, 2.5)}, is_whole=True)
     text = page.read_text()
     assert text.count("Measured on today at abc, 2 cores of X, L, Python 3, PostgreSQL 18, Valkey 9; load 0.5") == 1
     assert text.count("Ten people.") == 1
@@ -70,11 +70,11 @@ Is it fast?
 
 Ten people.
 
-|                | measured  | target     |
-|----------------|-----------|------------|
-| ms             | 1\N{EN DASH}2       |            |
-| this / that    | 1.50      | ≤2         |
-| that / <other> | 0.50\N{EN DASH}0.90 | ≥0.8, ≥0.7 |
+|                | measured      | target     |
+|----------------|---------------|------------|
+| ms             | 1\N{EN DASH}2           |            |
+| this / that    | **2.50**      | ≤2         |
+| that / <other> | **0.50\N{EN DASH}0.90** | ≥0.8, ≥0.7 |
 
 Zero: lost. **Missed**: that / <other>: by day 0.50.
 
@@ -90,7 +90,7 @@ def test_a_run_by_name_is_told_in_its_section(tmp_path: Path) -> None:
     renew(page, {"second": report("second", 2.5)})
     text = page.read_text()
     assert text.index("Measured on no day") < text.index("### second") < text.index("Measured on today")
-    assert "| this / that    | 2.50 " in text
+    assert "| this / that    | **2.50** " in text
     assert text.count("Is it fast?\n\nMeasured on today at abc, 2 cores") == 2
     renew(page, {"first": report("first")}, is_whole=True)
     renew(page, {"second": report("second")})
