@@ -222,7 +222,9 @@ def _refreshed(report: BenchmarkReport, readers: list[User], size: Size) -> None
     )
     report.rows.append(["refresh, cold, p99", round(percentile(times["refresh, cold"], 0.99), 3)])
     for name, most in (("refresh, warm", WARM), ("refresh, cold", COLD)):
-        report.ratio(f"refresh / home page, {name}", over(times, name, "home page"), at_most=most)
+        report.ratio(
+            f"refresh / home page, {name.removeprefix('refresh, ')}", over(times, name, "home page"), at_most=most
+        )
 
 
 def _http(report: BenchmarkReport, readers: list[User], entries: list[CachedRecommendation], pages: int) -> None:

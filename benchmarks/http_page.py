@@ -97,10 +97,11 @@ def run(community: Community) -> BenchmarkReport:
         report.rows.append([name, *(round(figure, 3) for figure in (*figures, over_plain)), *of_apps])
     for name in kinds:
         page, for_app = found[name], found[for_apps(name)]
-        report.ratio(f"API's home / plain constant (CPU), {name}", page.worker / plain.worker, at_most=TARGET)
-        report.ratio(f"API's home / counted constant (CPU), {name}", page.worker / counted.worker)
-        report.ratio(f"API's home / counted constant (CPU of all), {name}", page.total / counted.total)
-        report.ratio(f"home for apps / API's home (CPU), {name}", for_app.worker / page.worker, at_most=APPS_TARGET)
+        case = name.removeprefix("home, ")
+        report.ratio(f"API's home / plain constant (CPU), {case}", page.worker / plain.worker, at_most=TARGET)
+        report.ratio(f"API's home / counted constant (CPU), {case}", page.worker / counted.worker)
+        report.ratio(f"API's home / counted constant (CPU of all), {case}", page.total / counted.total)
+        report.ratio(f"home for apps / API's home (CPU), {case}", for_app.worker / page.worker, at_most=APPS_TARGET)
     api = found[f"home, {FOLLOWEES} followees"]
     report.figure(
         "CPU ms of API's home, of HTML home", f"{api.total * 1000:.2f}, {found['HTML: home'].total * 1000:.2f}"

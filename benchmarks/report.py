@@ -132,7 +132,8 @@ def _figures(report: BenchmarkReport) -> str:
         if any(ratio.is_met is False for ratio in ratios):
             measured = f"**{measured}**"
         rows.append([about, measured, ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
-    return table(["", "measured", "target"], rows) if rows else ""
+    width = 3 if any(target for *_, target in rows) else 2
+    return table(["", "measured", "target"][:width], [row[:width] for row in rows]) if rows else ""
 
 
 def _ends(ratios: Sequence[Ratio]) -> str:
@@ -144,7 +145,7 @@ def _ends(ratios: Sequence[Ratio]) -> str:
         if case and ratio.is_met is False:
             missed.setdefault(about, []).append(f"{case} {written(ratio.value)}")
     said = [f"Zero: {'; '.join(zero)}."] if zero else []
-    cases = "; ".join(f"{about}: {', '.join(some)}" for about, some in missed.items())
+    cases = ". ".join(f"{about}: {'; '.join(some)}" for about, some in missed.items())
     return " ".join([*said, *([f"**Missed**: {cases}."] if cases else [])])
 
 
