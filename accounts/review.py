@@ -1,7 +1,4 @@
-"""Lets moderation look at members' texts that are not items.
-
-See docs/decisions.md: Imports point down.
-"""
+"""Lets moderation look at members' texts that are not items."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ FEEDS_MEMORY = "6gb"
 
 GROUPS = (
     ("idle:Alone", {"idle": "idle:run"}),
-    ("outside:People", {"outside": "outside:run"}),
+    ("outside:LaneMembers", {"outside": "outside:run"}),
     ("load:Crowd", {"load": "load:run", "soak": "soak:run"}),
     (
         "community:Community",
@@ -37,10 +37,11 @@ GROUPS = (
             "discover": "discover:run",
             "impressions": "discover:impressions",
             "played": "played:run",
+            "costs": "costs:run",
         },
     ),
     ("growth:Followers", {"growth_followers": "growth:followers", "big_v": "growth:big_v"}),
-    ("growth:Growing", {"growth_items": "growth:items"}),
+    ("growing:Growing", {"growth_items": "growing:run"}),
     ("discover:RealData", {"discover_quality": "discover:quality"}),
 )
 """The data of each group, and its benchmarks in order."""
@@ -59,7 +60,7 @@ def main() -> None:
     if options.soak:
         size = replace(size, soak_seconds=options.soak)
     if options.items:
-        size = replace(size, growth_items=(*size.growth_items[:-1], options.items))
+        size = size.grown(options.items)
     begin = time.perf_counter()
     reports: dict[str, BenchmarkReport] = {}
     failed = []
@@ -74,7 +75,7 @@ def main() -> None:
             if options.json:
                 write(options.json, reports)
             if options.page:
-                renew(options.page, {name: report})
+                renew(options.page, {name: report}, is_whole=options.is_whole)
     print(f"{time.perf_counter() - begin:.0f} s in all; load now {os.getloadavg()[0]:.2f}.")
     missed = [ratio.name for report in reports.values() for ratio in report.ratios if ratio.is_met is False]
     said = [f"Targets missed: {'; '.join(missed)}."] if missed and not options.quick else []
@@ -90,13 +91,16 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
     needs = f"A data set as `load` takes it. {', '.join(REAL)} needs one."
     parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
-    parser.add_argument("--items", type=int, metavar="N", help="growth_items: the largest number of items.")
+    parser.add_argument(
+        "--items", type=int, metavar="N", help="growth_items: the largest number of items, against a million or less."
+    )
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures of this Markdown page.")
     parser.add_argument("--soak", type=float, metavar="SECONDS", help="soak: how long it takes.")
     options = parser.parse_args(arguments)
     left_out = BY_NAME if options.data else BY_NAME + REAL
+    options.is_whole = not options.name
     options.name = options.name or [name for name in KNOWN if name not in left_out]
     if unknown := set(options.name).difference(KNOWN):
         parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(KNOWN)}.")
@@ -111,7 +115,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Be
         chosen = [name for name in options.name if name in names]
         if not chosen:
             continue
-        data = _named(data_name)(size, options.data)
+        data = named(data_name)(size, options.data)
         data.build()
         data_set = data.described()
         print(f"{data_set}.\n", flush=True)
@@ -119,7 +123,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Be
             facts = machine()
             begin = time.perf_counter()
             try:
-                report: BenchmarkReport = _named(names[name])(data)
+                report: BenchmarkReport = named(names[name])(data)
             except Exception:  # noqa: BLE001 (the other benchmarks still run)
                 traceback.print_exc()
                 yield name, None
@@ -130,7 +134,8 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Be
             yield name, report
 
 
-def _named(name: str) -> Any:
+def named(name: str) -> Any:
+    """What a name of `GROUPS` leads to."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(f"benchmarks.{module}"), attribute)
 

@@ -6,7 +6,7 @@ Senders post by a power law: the first hundred of 20,000 have an eighth of all i
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -44,17 +44,22 @@ USERS = """
         false, true, now()
     FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
 """
-# An item every eight seconds up to now, with about 120 bytes of content.
-ITEMS = """
+CHUNK = 5_000_000
+"""Rows of one statement, so that a long one shows how far it is."""
+
+
+def items_sql(first: str, last: str, now: str) -> str:
+    """An item every eight seconds up to now, with about 120 bytes of content: those numbered from first to last."""
+    return f"""
     WITH numbered AS (
         SELECT g, ceil(%(senders)s * random() ^ 2.5)::bigint AS sender,
-            (extract(epoch FROM now() - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint AS now
-        FROM generate_series(1, %(items)s) AS g
+            (extract(epoch FROM {now} - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint AS now
+        FROM generate_series({first}, {last}) AS g
     )
     INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, reply_to_id,
         root_id, modified_at)
     SELECT ((now - (%(items)s - g + 1) * 8000::bigint) << 12) | (g & 4095), sender, 'text', '',
-        jsonb_build_object('text', repeat(left(md5(g::text), 5 + g %% 4) || ' ', 6 + g %% 18)), '{}', 'published',
+        jsonb_build_object('text', repeat(left(md5(g::text), 5 + g %% 4) || ' ', 6 + g %% 18)), '{{}}', 'published',
         'public', root, root, now()
     FROM numbered, LATERAL (SELECT greatest(1, g - 1 - g %% 491) AS h) earlier, LATERAL (
         SELECT h - (h %% 10 = 0)::int AS post  -- no reply
@@ -62,7 +67,11 @@ ITEMS = """
         SELECT CASE WHEN g %% 10 = 0 THEN ((now - (%(items)s - post + 1) * 8000::bigint) << 12) | (post & 4095) END
             AS root
     ) reply
-"""
+    """
+
+
+ITEMS = items_sql("1", "%(items)s", "now()")
+ITEMS_BETWEEN = items_sql("%(first)s", "%(last)s", "%(now)s::timestamptz")
 BACKGROUND = """
     INSERT INTO relations_follow (follower_id, followee_id, created_at)
     SELECT DISTINCT follower, followee, now() FROM (
@@ -84,13 +93,16 @@ FOLLOW_PUBLISHER = """
 """
 # Eight words per item by a law like Zipf's: of w1 to w20000 the first are frequent.
 WORDS = """
+    WITH newest AS (
+        SELECT id FROM items_item WHERE status = 'published' AND id < %(below)s ORDER BY id DESC LIMIT %(count)s
+    ), written AS (
     INSERT INTO items_itemdocument (item_id, document)
     SELECT i.id, (
         SELECT string_agg('w' || floor(20000 ^ (
             (hashint8extended(i.id, place) & 1048575) / 1048576.0::float8))::integer || ':' || place, ' ')::tsvector
         FROM generate_series(1, 8) AS place
-    ) FROM (SELECT id FROM items_item WHERE status = 'published' ORDER BY id DESC LIMIT %(count)s) i
-    ON CONFLICT DO NOTHING
+    ) FROM newest i ON CONFLICT DO NOTHING)
+    SELECT min(id) FROM newest
 """
 FOLLOW_COUNTS = """
     UPDATE accounts_user u SET following_count = coalesce(f.following, 0), follower_count = coalesce(t.followers, 0)
@@ -128,7 +140,7 @@ class Community:
                 (FIRST_FOLLOWER, len(self.followers), 1),
             ):
                 cursor.execute(USERS, {"first": first, "count": count, "level": level, "big_vs": size.big_vs})
-            cursor.execute(ITEMS, {"items": size.items, "senders": size.senders})
+            insert_items(cursor, size.items, size.senders)
             cursor.execute(BACKGROUND, {"senders": size.senders})
             some = {"first": size.big_vs + 1, "last": size.senders}
             for count, readers in self.readers.items():
@@ -153,8 +165,12 @@ class Community:
 
     def index_words(self, count: int) -> None:
         """Index the newest items for search."""
+        below = 2**53
         with connection.cursor() as cursor:
-            cursor.execute(WORDS, {"count": count})
+            for done in range(0, count, CHUNK):
+                cursor.execute(WORDS, {"count": min(CHUNK, count - done), "below": below})
+                (below,) = cursor.fetchone()
+                show_progress("indexed", min(done + CHUNK, count), count)
             cursor.execute("VACUUM ANALYZE items_itemdocument")
 
     def described(self) -> str:
@@ -163,6 +179,22 @@ class Community:
             "SELECT count(*) FROM accounts_user"
         )
         return f"{self.size.items:,} items by {self.size.senders:,} senders, {users:,} users, {follows:,} follows"
+
+
+def insert_items(cursor: CursorWrapper, items: int, senders: int) -> None:
+    """Insert the items in chunks, as `ITEMS` does at once."""
+    now = timezone.now()
+    for first in range(1, items + 1, CHUNK):
+        last = min(first + CHUNK - 1, items)
+        params = {"items": items, "senders": senders, "first": first, "last": last, "now": now}
+        cursor.execute(ITEMS_BETWEEN, params)
+        show_progress("inserted", last, items)
+
+
+def show_progress(what: str, done: int, all_of_them: int) -> None:
+    """Print how far a statement of several chunks is."""
+    if all_of_them > CHUNK:
+        print(f"  {datetime.now(UTC):%H:%M} {what}: {done:,} of {all_of_them:,} items", flush=True)
 
 
 def emptied(*, find_people: bool = True) -> None:

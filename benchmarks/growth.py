@@ -1,25 +1,19 @@
-"""What grows with the number of followers, and with the number of items?
+"""What grows with the number of followers?
 
 `growth_followers`: one user publishes, and this process does the workers' part. A fan-out should be linear (exponent
 1), publishing and the page flat.
 
 `big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull. "Set gone" is the first
 fan-out after the loss of the active fans.
-
-`growth_items`: the site's functions on communities of several sizes. A call should cost the same. VACUUM grows with the
-tables.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 
 from celery import current_app as app
-from django.db import connection
-from django.utils import timezone
 
 from accounts.models import User
 from benchmarks.community import (
@@ -30,10 +24,8 @@ from benchmarks.community import (
     FOLLOW_SENDERS,
     ITEMS,
     USERS,
-    Community,
     build_window,
     emptied,
-    entries,
     loading,
     materialise_inbox,
     users,
@@ -49,18 +41,12 @@ from benchmarks.measure import (
     percentile,
     servers_time,
 )
-from discover import feed, refreshing
-from items import counts
-from items.actions import delete, edit, like, publish
-from items.models import Item
-from items.profiles.profile import find_item, item_count, profile_page, replies_page
-from items.search.query import parse
-from items.search.search import search_items
-from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
+from items.actions import publish
+from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.window import WindowEntry
 from timeline import active_fans, fanout
 from timeline.home import home_page
-from timeline.inbox import Inbox, Tail
+from timeline.inbox import Inbox
 from timeline.models import Delivery, DeliveryRange
 
 LIMIT = 20
@@ -70,11 +56,8 @@ OWN_ITEMS = 5
 LINEAR, FLAT = 1.05, 0.03
 """Limits of exponents. A flat call costs 1.23 times as much for a thousand times the followers."""
 BIG_V = 1.3
-FLAT_ITEMS = 1.5
-"""Limit of a call with the most items over the same call with the fewest."""
-FOLLOWERS = "How do publishing, a whole fan-out and a reader's page grow from a thousand followers to a million?"
-BIG_V_FANS = "Does publishing by a big-V cost the same with a thousand active fans among ten thousand or a million?"
-MORE_ITEMS = "How do pages, writes, search and VACUUM grow with the number of items?"
+FOLLOWERS = "How does publishing grow from a thousand followers to a million?"
+BIG_V_FANS = "Does a big-V cost the same with a thousand active fans among a million?"
 PARTS = ("publish", "fan-out", "publish and fan-out", "fan-out, set gone")
 MINE = """
     INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, modified_at)
@@ -131,8 +114,7 @@ class Followers:
     def described(self) -> str:
         """The data set in a line."""
         ((follows,),) = fetch("SELECT count(*) FROM relations_follow")
-        counts = ", ".join(f"{count:,}" for count in self.publishers)
-        return f"Senders with {counts} followers, {follows:,} follows, windows of a few entries"
+        return f"{follows:,} follows, windows of a few entries"
 
     def senders(self) -> dict[int, User]:
         """The publishers, by number of followers."""
@@ -292,6 +274,7 @@ def followers(followed: Followers) -> BenchmarkReport:
     law = exponent([(count, median(times)) for count, times in pages.items()])
     report.ratio("exponent: reader's page over followers", law, at_most=FLAT)
     last = works[-1]
+    report.figure(f"seconds to deliver to {last.count:,} followers", f"{median(last.times['fan-out']):.1f}")
     spent = median(last.times["fan-out"]) / median(last.times["raw"])
     report.ratio(f"fan-out / raw, {last.count:,} followers", spent)
     return report
@@ -347,11 +330,13 @@ def big_v(followed: Followers) -> BenchmarkReport:
         spent = (round(milliseconds(work.times[part]), 2) for part in PARTS)
         report.rows.append([work.count, *spent])
     fewest, most = works[0], works[-1]
+    whole = milliseconds(most.times["publish and fan-out"])
+    report.figure(f"ms to publish and deliver with {most.count:,} followers", f"{whole:.0f}")
     for work in works[1:]:
         for part in PARTS[:3]:
             ratio = median(work.times[part]) / median(fewest.times[part])
             target = BIG_V if part == "publish and fan-out" else None
-            report.ratio(f"{part}, {work.count:,} / {fewest.count:,} followers", ratio, at_most=target)
+            report.ratio(f"{part} / that of {fewest.count:,} followers, {work.count:,}", ratio, at_most=target)
     report.ratio(f"fan-out / raw ZADD + trim, {most.count:,}", median(most.times["fan-out"]) / median(limit))
     return report
 
@@ -361,115 +346,3 @@ def _check(work: SenderCosts, followed: Followers) -> None:
     others = (follower for follower in work.people if follower not in active)
     assert all(work.has_arrived(follower) for follower in active)
     assert not any(work.has_arrived(follower) for follower in islice(others, len(active)))
-
-
-# --- Items ---------------------------------------------------------------------------------------------------
-class Growing:
-    """Communities with growing numbers of items."""
-
-    def __init__(self, size: Size, folder: Path | None = None) -> None:
-        self.size = size
-
-    def build(self) -> None:
-        """Do nothing: `community` builds each one."""
-
-    def described(self) -> str:
-        """The data set in a line."""
-        return f"Communities of {' and '.join(f'{count:,}' for count in self.size.growth_items)} items"
-
-    def community(self, items: int) -> Community:
-        """Build the community of a size."""
-        made = Community(replace(self.size, items=items, senders=max(items // 50, self.size.senders // 50)))
-        made.build()
-        made.index_words(items)
-        return made
-
-
-def items(growing: Growing) -> BenchmarkReport:
-    """Run the benchmark `growth_items`."""
-    sizes, calls = growing.size.growth_items, growing.size.growth_calls
-    few, many = min(sizes), max(sizes)
-    report = BenchmarkReport(
-        "growth_items",
-        MORE_ITEMS,
-        ["what", *(f"{count:,} items" for count in sizes), "most / fewest"],
-        f"{calls} calls of each kind; ms, medians",
-    )
-    found = {count: _calls(growing.community(count), calls) for count in sizes}
-    for name in found[few]:
-        ratio = found[many][name] / found[few][name]
-        report.rows.append([name, *(round(found[count][name] * 1000, 2) for count in sizes), round(ratio, 2)])
-        target = None if name.startswith(("VACUUM", "task")) else FLAT_ITEMS
-        report.ratio(f"{name}, {many:,} / {few:,} items", ratio, at_most=target)
-    return report
-
-
-def _calls(community: Community, calls: int) -> dict[str, float]:
-    now = timezone.now()
-    middle = [count for count in community.readers if count <= 200][-1]
-    readers = users(community.readers[middle])
-    senders = users(range(1, 1 + min(community.size.senders, 200)))
-    posts = list(Item.objects.published().filter(reply_to=None).order_by("-pk")[: 10 * calls])
-    (thread,) = fetch(
-        "SELECT root_id FROM items_item WHERE root_id IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
-    )
-    inboxes = [[entry.item_id for entry in entries(reader.pk)] for reader in readers]
-    mine: list[Item] = []
-    tasks = {
-        "task discover.refresh_popular": lambda: refreshing.refresh_popular(now=now),
-        "task discover.refresh_words": lambda: refreshing.refresh_words(now=now),
-    }
-    found = {name: _seconds(task) for name, task in tasks.items()}
-
-    def below(number: int) -> object:
-        place = number % len(readers)
-        pipelined(feeds(), [Tail(readers[place].pk).drop()])
-        return home_page(readers[place], last_id=inboxes[place][-1], limit=LIMIT)
-
-    def search(text: str) -> Case:
-        query = parse(text)
-        assert search_items(query, readers[0], limit=LIMIT).items, text
-        return lambda number: search_items(query, readers[number % len(readers)], limit=LIMIT)
-
-    def replies(number: int) -> object:
-        reader = readers[number % len(readers)]
-        body = find_item(thread[0], reader)
-        assert body
-        return replies_page(body, reader, limit=LIMIT)
-
-    def say(number: int) -> None:
-        mine.append(publish(sender=senders[number % len(senders)], content={"text": f"so it grows {number}"}))
-
-    cases: dict[str, Case] = {
-        f"home, {middle} followees": lambda n: home_page(readers[n % len(readers)], limit=LIMIT),
-        "home, page 10": lambda n: home_page(
-            readers[n % len(readers)], last_id=inboxes[n % len(readers)][9 * LIMIT - 1], limit=LIMIT
-        ),
-        "home, first page below the inbox": below,
-        "profile": lambda n: profile_page(senders[n % len(senders)], readers[n % len(readers)], limit=LIMIT),
-        "profile's count": lambda n: item_count(senders[n % len(senders)], readers[n % len(readers)]),
-        "an item": lambda n: find_item(posts[n % len(posts)].pk, readers[n % len(readers)]),
-        "a thread": replies,
-        "search, frequent word": search("w3"),
-        "search, rarer word": search("w100"),
-        "search, two frequent words": search("w3 w5"),
-        "Discover, refresh": lambda n: feed.refresh(readers[n % len(readers)], limit=LIMIT),
-        "publish": say,
-        "like": lambda n: like(user=readers[n % len(readers)], item=posts[n % len(posts)]),
-        "edit": lambda n: edit(item=mine[-1], content={"text": f"it has grown {n}"}),
-        "delete": lambda n: delete(item=mine.pop(0)),
-    }
-    found |= {name: median(times) for name, times in interleaved(cases, rounds=calls, warm_up=len(readers)).items()}
-    app.control.purge()
-    Delivery.objects.all().delete()
-    counts.fold()
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE items_item SET modified_at = now() WHERE id = ANY(%s)", [[post.pk for post in posts]])
-        found["VACUUM items_item"] = _seconds(lambda: cursor.execute("VACUUM items_item"))
-    return found
-
-
-def _seconds(act: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    act()
-    return time.perf_counter() - begin

@@ -31,7 +31,7 @@ from benchmarks.community import (
     materialise_outbox,
     users,
 )
-from benchmarks.measure import BenchmarkReport, Case, Times, interleaved, milliseconds, over
+from benchmarks.measure import BenchmarkReport, Case, Times, interleaved, milliseconds, over, span
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from relations.models import Tag
 from relations.tags import follow_tag, unfollow_tag
@@ -44,7 +44,7 @@ from timeline.outbox import outbox_key, source_of
 
 LIMIT = 20
 TARGET = 1.3
-COST = "What does a page of home cost, by the number of followees, against the shortest way to the same rows?"
+COST = "What does a page of home cost, against the shortest way to the same rows?"
 PULLED = 1.15
 """Limit of a pulled page over the pull alone."""
 MANY_OUTBOXES = 100
@@ -93,8 +93,8 @@ UNTAG_ITEMS = "DELETE FROM items_itemtag WHERE tag LIKE 'bench%'"
 
 FOLLOWEES = 200
 PAGES = (1, 10, 49, 50)
-DEPTH = "Does a page cost more further down: on page 10, on page 50, below the floor of the inbox?"
-HIDDEN = "What does a page cost where a followee last published thousands of items that the reader may not see?"
+DEPTH = "Does a page cost more further down?"
+HIDDEN = "What does a page cost over thousands of items that the reader may not see?"
 FIRST_HIDDEN = FIRST_FOLLOWER - 100
 KINDS = ("mutuals", "self", "suspended", "reposts")
 
@@ -154,6 +154,7 @@ def run(community: Community) -> BenchmarkReport:
         _measure(report, peers, kind, users(community.readers[few]), no_big_vs, size.page_rounds)
         policy.change(inbox_from=0)
     community.materialise()
+    report.figure("ms a page", span([float(row[2]) for row in report.rows]))
     return report
 
 
@@ -254,7 +255,7 @@ def _compare(report: BenchmarkReport, community: Community) -> None:
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
-    report.ratio(f"home_page, {many} followees / {few} followees", over(times, "many", "few"), at_most=FLAT)
+    report.ratio(f"{many} followees / {few} followees", over(times, "many", "few"), at_most=FLAT)
 
 
 def _compare_returned(report: BenchmarkReport, community: Community) -> None:
@@ -265,7 +266,7 @@ def _compare_returned(report: BenchmarkReport, community: Community) -> None:
         for reader_id in returned:
             materialise_inbox(reader_id)
         times = _in_turn(community, {"returned": returned, "daily": daily})
-        name = f"home_page, level {level}, 200 followees, {count} outboxes / level 3, 200 followees"
+        name = f"returned reader with {count} outboxes / daily reader, level {level}"
         report.ratio(name, over(times, "returned", "daily"), at_most=RETURNED)
     User.objects.filter(pk__in=returned).update(level=2)
 
@@ -375,7 +376,7 @@ def hidden(community: Community) -> BenchmarkReport:
             [name, round(milliseconds(times[name]), 3), round(over(times, name, "ordinary"), 2), shown[name]]
         )
         if name != "ordinary":
-            report.ratio(f"{name} / ordinary page", over(times, name, "ordinary"), at_most=3)
+            report.ratio(f"hidden items / ordinary page, {name}", over(times, name, "ordinary"), at_most=3)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # no row refers to these; checking takes minutes
         for statement in FORGET:

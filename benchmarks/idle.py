@@ -67,9 +67,9 @@ def run(alone: Alone) -> BenchmarkReport:
     totals = [sum(float(row[place]) for row in report.rows) for place in range(1, 5)]
     report.rows.append(["all", int(totals[0]), *totals[1:]])
     report.rows = [[kind, number, *(round(float(cell), 1) for cell in cells)] for kind, number, *cells in report.rows]
-    report.ratio(f"PSS in MB / {PSS_MB}", totals[1] / PSS_MB, at_most=1)
-    report.ratio(f"processor time in ms a second / {CPU_MS}", totals[2] / CPU_MS, at_most=1)
-    report.ratio(f"PSS in MB after visits / {PSS_MB}", totals[3] / PSS_MB)
+    report.ratio("MB of memory (PSS)", totals[1], at_most=PSS_MB)
+    report.ratio("ms of processor time a second", totals[2], at_most=CPU_MS)
+    report.figure("MB after visits", f"{totals[3]:.0f}")
     return report
 
 

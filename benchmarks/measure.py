@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import linear_regression, mean, median
 from typing import Any, NamedTuple
@@ -90,6 +90,11 @@ class Size:
     soak_kill_seconds: float = 300.0
     """From one killed process to the next."""
 
+    def grown(self, items: int) -> "Size":
+        """The same with this largest number of items, against the next smaller one."""
+        fewer = max((count for count in self.growth_items if count < items), default=items // 10)
+        return replace(self, growth_items=(fewer, items))
+
 
 QUICK = Size(
     items=12_000,
@@ -140,7 +145,10 @@ QUICK = Size(
 # --- Reports ---------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Ratio:
-    """A ratio of two figures of a run. `at_least` and `at_most` are targets."""
+    """A ratio of two figures of a run, or a figure with a target (`at_least`, `at_most`).
+
+    The page puts names that differ only after the first ", " into one row.
+    """
 
     name: str
     value: float
@@ -151,8 +159,8 @@ class Ratio:
     def target(self) -> str:
         """The target as text, or ""."""
         if self.at_least is not None:
-            return f"≥ {self.at_least:g}"
-        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+            return f"≥{self.at_least:g}"
+        return "" if self.at_most is None else f"≤{self.at_most:g}"
 
     @property
     def is_met(self) -> bool | None:
@@ -174,6 +182,8 @@ class BenchmarkReport:
     rows: list[Sequence[str | float]] = field(default_factory=list)
     ratios: list[Ratio] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    figures: list[tuple[str, str, str]] = field(default_factory=list)
+    """Rows for the page: what, measured, target or ""."""
     machine: dict[str, Any] = field(default_factory=dict)
     """Time, machine and versions of the run."""
     data_set: str = ""
@@ -184,9 +194,23 @@ class BenchmarkReport:
         """Add a ratio."""
         self.ratios.append(Ratio(name, value, at_least, at_most))
 
+    def figure(self, what: str, measured: str) -> None:
+        """Add a figure without a target to the page."""
+        self.figures.append((what, measured, ""))
+
     def as_json(self) -> dict[str, Any]:
         """The report as JSON objects."""
         return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
+
+
+def written(value: float) -> str:
+    """A number with two digits, or whole from a hundred on, without "-0.00"."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 2) + 0.0:.2f}"
+
+
+def span(values: Sequence[float]) -> str:
+    """The least and the most value, or the only one."""
+    return "\N{EN DASH}".join(dict.fromkeys(written(end(values)) for end in (min, max)))
 
 
 # --- Times -----------------------------------------------------------------------------------------------

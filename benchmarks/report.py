@@ -1,18 +1,21 @@
-"""Reports as text, JSON, and parts of docs/benchmarks.md."""
+"""Reports as text, JSON, and sections of docs/benchmarks.md."""
 
 import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import BenchmarkReport, Ratio
+from benchmarks.measure import BenchmarkReport, Ratio, span, written
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
+MEASURED = "Measured on "
 MET = {True: "met", False: "**missed**", None: ""}
 
 
@@ -23,6 +26,7 @@ def machine() -> dict[str, Any]:
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     server = feeds_for_tasks().info("server")
     return {
+        "commit": commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "processor": model.group(1) if model else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
@@ -33,6 +37,19 @@ def machine() -> dict[str, Any]:
         "valkey": server.get("valkey_version") or server["redis_version"],
         "packages": {name: version(name) for name in PACKAGES},
     }
+
+
+@cache
+def commit() -> str:
+    """The commit of this tree at the first call, with "+changes" if its code differs."""
+    from django.conf import settings
+
+    def git(*arguments: str) -> str:
+        run = subprocess.run(["git", *arguments], cwd=settings.BASE_DIR, check=False, capture_output=True, text=True)
+        return run.stdout.strip()
+
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    return (git("rev-parse", "--short", "HEAD") or "an unknown commit") + ("+changes" if changes else "")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -55,11 +72,6 @@ def _cell(cell: Any) -> str:
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
-def written(value: float) -> str:
-    """A number with two digits, without "-0.00"."""
-    return f"{round(value, 2) + 0.0:.2f}"
-
-
 def as_text(report: BenchmarkReport) -> str:
     """The report as text: question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
@@ -74,54 +86,74 @@ def write(path: Path, reports: Mapping[str, BenchmarkReport]) -> None:
     path.write_text(json.dumps({"results": results}, indent=1, ensure_ascii=False) + "\n")
 
 
-def renew(page: Path, reports: Mapping[str, BenchmarkReport]) -> None:
-    """Replace each report in the page between its marks, or append it."""
+def renew(page: Path, reports: Mapping[str, BenchmarkReport], *, is_whole: bool = False) -> None:
+    """Replace each report's section in the page, or append it. A whole run is told once, in the head."""
     text = page.read_text()
-    head = text.partition("<!-- figures: ")[0]
     for name, report in reports.items():
-        begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
-        part = f"{begin}\n{as_part(report, head)}\n{end}"
-        if begin in text:
-            before, rest = text.split(begin)
-            text = f"{before}{part}{rest.split(end)[1]}"
-        else:
-            text = f"{text.rstrip()}\n\n### {name}\n{report.question}\n\n{part}\n"
+        if is_whole:
+            text = re.sub(rf"^{MEASURED}.*$", of_run(report), text, count=1, flags=re.MULTILINE)
+        begin, found, rest = text.partition(f"\n### {name}\n")
+        before = begin if found else begin.rstrip() + "\n"
+        _, after = re.split(r"(?=\n#)|\Z", rest, maxsplit=1)
+        about = [] if is_whole else [of_run(report, told=text.partition("\n### ")[0])]
+        about += [data] if (data := f"{report.data_set}.") not in before + after else []
+        text = f"{before}\n{as_section(report, ' '.join(about))}\n{after}"
     page.write_text(text)
 
 
-def as_part(report: BenchmarkReport, head: str) -> str:
-    """The report's part of the page: date and machine, table, targets, notes.
-
-    Does not repeat what the page's head tells.
-    """
+def of_run(report: BenchmarkReport, told: str = "") -> str:
+    """A sentence about the run: date, commit, load, and what is not told yet of machine and versions."""
     facts = report.machine
-    load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
+    machine = f"{facts['cores']} cores of {facts['processor']}, {facts['system']}"
     versions = f"Python {facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}"
-    about = [
-        f"{facts['date'].partition(' ')[0]}, load {load}",
-        f"{facts['cores']} cores of {facts['processor']}, {versions}",
-        report.data_set,
-        report.n,
-    ]
-    told = " ".join(f"{sentence}." for sentence in about if sentence not in head)
-    return "\n\n".join([told, table(report.columns, report.rows), *_targets(report.ratios), *report.notes])
+    moment = f"{MEASURED}{facts['date'].partition(' ')[0]} at {facts['commit']}"
+    parts = [moment, *(part for part in (machine, versions) if part not in told)]
+    return f"{', '.join(parts)}; load {facts['load_before']:g} at the start."
 
 
-def _targets(ratios: Sequence[Ratio]) -> list[str]:
-    aimed = [ratio for ratio in ratios if ratio.target]
-    if not aimed:
-        return []
-    missed = [ratio for ratio in aimed if not ratio.is_met]
-    said = f"Targets met: {len(aimed) - len(missed)} of {len(aimed)}."
-    return [f"{said} **Missed**: {_named(missed)}." if missed else said]
+def as_section(report: BenchmarkReport, about: str) -> str:
+    """The report's section: question, run and data, figures beside their targets, what is missed."""
+    parts = [f"### {report.name}\n{report.question}", about, _figures(report), _ends(report.ratios)]
+    return "\n\n".join(filter(None, parts))
 
 
-def _named(ratios: Sequence[Ratio]) -> str:
-    """A line of ratios. Those of the same two things and the same target stand together."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for one in ratios:
-        about, _, case = one.name.partition(", ")
-        if "/" not in about:
-            about, case = one.name, ""
-        groups.setdefault((about, one.target), []).append(f"{case} {written(one.value)}".strip())
-    return ". ".join(f"{about} ({target}): {'; '.join(cases)}" for (about, target), cases in groups.items())
+def _figures(report: BenchmarkReport) -> str:
+    """A table of the chosen figures and of the ratios with targets, in bold what misses one.
+
+    Ratios of the same things share a row.
+    """
+    groups: dict[str, list[Ratio]] = {}
+    for ratio in report.ratios:
+        if ratio.target and not _is_zero(ratio):
+            groups.setdefault(_split(ratio.name)[0], []).append(ratio)
+    rows = list(map(list, report.figures))
+    for about, ratios in groups.items():
+        measured = span([ratio.value for ratio in ratios])
+        if any(ratio.is_met is False for ratio in ratios):
+            measured = f"**{measured}**"
+        rows.append([about, measured, ", ".join(dict.fromkeys(ratio.target for ratio in ratios))])
+    width = 3 if any(target for *_, target in rows) else 2
+    return table(["", "measured", "target"][:width], [row[:width] for row in rows]) if rows else ""
+
+
+def _ends(ratios: Sequence[Ratio]) -> str:
+    """What is zero, and which cases of a row miss their target."""
+    zero = [ratio.name for ratio in ratios if _is_zero(ratio)]
+    missed: dict[str, list[str]] = {}
+    for ratio in ratios:
+        about, case = _split(ratio.name)
+        if case and ratio.is_met is False:
+            missed.setdefault(about, []).append(f"{case} {written(ratio.value)}")
+    said = [f"Zero: {'; '.join(zero)}."] if zero else []
+    cases = ". ".join(f"{about}: {'; '.join(some)}" for about, some in missed.items())
+    return " ".join([*said, *([f"**Missed**: {cases}."] if cases else [])])
+
+
+def _is_zero(ratio: Ratio) -> bool:
+    return ratio.at_most == 0 == ratio.value
+
+
+def _split(name: str) -> tuple[str, str]:
+    """What is compared, and the case."""
+    about, _, case = name.partition(", ")
+    return about, case

@@ -1,7 +1,4 @@
-"""What waits for moderators, for the navigation of staff. The package `moderation` registers its SQL here at start-up.
-
-See docs/decisions.md: Imports point down.
-"""
+"""What waits for moderators, for the navigation of staff. `moderation` registers its SQL here at start-up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Live sessions in notifications: the package `live` registers its functions here at start-up.
-
-See docs/decisions.md: Imports point down.
-"""
+"""Live sessions in notifications: the package `live` registers its functions here at start-up."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 
 An act's id is the cursor. Acts before `ReadMark.put_away` are not listed. A page checks `feed.SCAN` more acts than it
 shows, then `WIDE` more, up to `WIDEST` times while it has none.
-
-See docs/decisions.md: Apps list acts, pages list entries.
 """
 
 from collections.abc import Collection, Sequence

@@ -2,8 +2,6 @@
 
 A bool result says whether anything changed. Each verb locks the owner's row first, so the caps hold. A change that may
 show members of exclusive lists at home again changes the owner's window epoch.
-
-See docs/decisions.md: Lists have no windows.
 """
 
 from collections.abc import Collection, Iterable, Sequence

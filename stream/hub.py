@@ -6,7 +6,6 @@ If something may be lost, pages are told to ask the site (`reset`). Apps' protoc
 connections end.
 
 See docs/decisions.md: One event stream, one question for all connections.
-See docs/decisions.md: Imports point down.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The timeline of a list, from PostgreSQL alone, with home's statements.
-
-See docs/decisions.md: Lists have no windows.
-"""
+"""The timeline of a list, from PostgreSQL alone, with home's statements."""
 
 from accounts.models import User
 from timeline.home import HomePage, HomeWalk, count_above

@@ -1,6 +1,5 @@
 """The senders and hashtags of a page: home, home with followed hashtags, or a list.
 
-See docs/decisions.md: Lists have no windows.
 See docs/decisions.md: A followed hashtag is an outbox.
 """
 

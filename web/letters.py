@@ -79,8 +79,6 @@ def stream_safe(text: str) -> str:
     """The text with at most `MARKS` combining marks in a row.
 
     Normalisation sorts them in quadratic time (Unicode Standard Annex #15, Stream-Safe Text Format).
-
-    See docs/decisions.md: Phrases are found by one automaton.
     """
     if len(text) <= MARKS:
         return text

@@ -1,7 +1,4 @@
-"""Mastodon's notifications: one per act. Kinds unknown to it are left out, so pages may be short.
-
-See docs/decisions.md: Apps list acts, pages list entries.
-"""
+"""Mastodon's notifications: one per act. Kinds unknown to it are left out, so pages may be short."""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A phrase is searched in title, text, warning, media descriptions and link card, 
 item. "cat" as a whole word is not in "category"; scripts without spaces have no such borders.
 
 `User.filters_version` changes with every change and is 0 without filters, which then cost no statement.
-
-See docs/decisions.md: Phrases are found by one automaton.
 """
 
 import re

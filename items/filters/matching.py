@@ -1,7 +1,4 @@
-"""Find words in texts, in any spelling that readers take for the same (web.letters).
-
-See docs/decisions.md: Phrases are found by one automaton.
-"""
+"""Find words in texts, in any spelling that readers take for the same (web.letters)."""
 
 import re
 from collections import defaultdict
