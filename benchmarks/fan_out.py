@@ -17,7 +17,7 @@ from django.db import connection
 from benchmarks.community import Community, build_window, entries, fresh_item, materialise_inbox
 from benchmarks.measure import BenchmarkReport, interleaved, over
 from storage.connections import feeds_for_tasks, fetch
-from storage.replies import borrowed_connection, read_replies
+from storage.replies import borrowed_connection, reply_reader
 from storage.window import PIPELINE_LENGTH, WindowEntry, deliver
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of
@@ -157,15 +157,13 @@ def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
     """Send the parts in chunks. Reads `each` replies per part while the next chunk is under way."""
     waiting = 0
     with borrowed_connection(client) as connection:
-        answers = read_replies(connection)
+        read = reply_reader(connection)
         for first in range(0, len(parts), PIPELINE_LENGTH):
             chunk = parts[first : first + PIPELINE_LENGTH]
             connection.send_packed_command([b"".join(chunk)])
-            for _ in range(waiting):
-                next(answers)
+            read(waiting)
             waiting = each * len(chunk)
-        for _ in range(waiting):
-            next(answers)
+        read(waiting)
 
 
 def by_redis_py(client: redis.Redis, item_id: int, publisher: int, keys: list[str], cap: int) -> None:

@@ -333,8 +333,8 @@ def _deliver_part(work: FanOutWork, part: DeliveryRange) -> bool:
 def _deliver_to_range(work: FanOutWork, low: int, high: int, first: FollowerPart | None = None) -> None:
     sender_id, minimum = work.sender_id, work.minimum_level
     caps = {level: cap_of(level) for level in Level.values}
-    for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
-        _deliver_to(work.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
+    for ids, levels in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
+        _deliver_to(work.entry, ids, [caps[level] for level in levels])
 
 
 def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
@@ -345,7 +345,7 @@ def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
 
 
 def _deliver_to(entry: WindowEntry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
-    refused = deliver(feeds_for_tasks(), entry, [*map(keys.inbox, follower_ids)], caps)
+    refused = deliver(feeds_for_tasks(), entry, map(keys.inbox, follower_ids), caps)
     metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # without the sender's own
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]
