@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, RepliableBy, User
-from items import idempotency, polls, versions
+from items import idempotency, new_rows, polls, versions
 from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
@@ -50,7 +50,9 @@ LATER = Greatest(Now(), F("modified_at") + ids.MILLISECOND, F("created_at") + id
 """A time of modification after all others of the item, whatever the clock did (storage.ids)."""
 
 
-def _insert_sql(columns: str, values: str) -> str:
+@cache
+def _insert_sql(columns: str = "", values: str = "") -> str:
+    others = "".join(f", {name} AS ({row.statement})" for name, row in new_rows.ROWS.items())
     return f"""
     WITH new AS (
         INSERT INTO items_item ({columns}
@@ -60,20 +62,19 @@ def _insert_sql(columns: str, values: str) -> str:
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
             %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(repliable_by)s,
             %(repliers)s, %(conversation)s)
-        ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at, content::text, extra_info::text
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, created_at, modified_at, content::text, extra_info::text, sender_id, status, visibility,
+            reply_to_id
     ),
     words AS (
         INSERT INTO items_itemdocument (item_id, document) SELECT id, %(document)s::tsvector FROM new
         WHERE %(document)s <> ''
     ),
-    tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
+    tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new){others}
     SELECT id, created_at, modified_at, EXISTS ({bells_of("%(sender)s")}), content, extra_info FROM new
     """
 
 
-# The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row comes back.
-INSERT = _insert_sql("", "")
-INSERT_PAST = _insert_sql("id, modified_at,", "%(id)s, %(modified_at)s,")
 # The first free one of a millisecond's 4096 ids.
 FREE_ID = """
     SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
@@ -347,8 +348,9 @@ def _hold_reasons(item: Item) -> list[str]:
 
 def _insert(item: Item) -> Item:
     params = _columns(item)
+    # The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row comes back.
     for _attempt in range(ID_ATTEMPTS):
-        if rows := fetch(INSERT, params):
+        if rows := fetch(_insert_sql(), params):
             return _mark_saved(item, rows)
     raise IntegrityError(f"{ID_ATTEMPTS} ids were in use already")
 
@@ -365,7 +367,8 @@ def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Ite
         free = fetch(FREE_ID, {"first": first or 1, "last": first + 2**ids.SEQUENCE_BITS - 1})
         if not free:
             break
-        if rows := fetch(INSERT_PAST, params | {"id": free[0][0]}):
+        statement = _insert_sql("id, modified_at,", "%(id)s, %(modified_at)s,")
+        if rows := fetch(statement, params | {"id": free[0][0]}):
             return _mark_saved(item, rows)
     raise PastTimeError
 
@@ -378,7 +381,8 @@ def _mark_saved(item: Item, rows: list[tuple[Any, ...]]) -> Item:
 
 
 def _columns(item: Item) -> dict[str, Any]:
-    return search_fields(item) | {
+    return {name: value for row in new_rows.ROWS.values() for name, value in row.params().items()} | {
+        **search_fields(item),
         "sender": item.sender_id,
         "type": item.type,
         "title": item.title,

@@ -20,14 +20,14 @@ item_held = Signal()
 # An item became visible, for the first time, again, or to more users. The delivery row commits with it. Arguments:
 # item, again (bool).
 # Receivers: discover.receivers.index_change, notifications.receivers.notify_of_item,
-# notifications.receivers.ring_bells, timeline.receivers.announce_publication, timeline.receivers.write_delivery.
+# notifications.receivers.ring_bells, timeline.receivers.announce_publication, timeline.receivers.start_delivery.
 item_published = Signal()
 # A scheduled post was not published at its time, or is held for review. Arguments: user (User, its sender), item (Item,
 # the held one, or None).
 # Receivers: notifications.receivers.notify_of_scheduled.
 scheduled_ended = Signal()
 # An item published elsewhere earlier was imported at its original time. Nobody is notified. Arguments: item.
-# Receivers: discover.receivers.index_change, timeline.receivers.write_past_delivery.
+# Receivers: discover.receivers.index_change, timeline.receivers.start_past_delivery.
 item_imported = Signal()
 # A published item has other content or another audience. Arguments: item, visibility_before (str).
 # Receivers: discover.receivers.index_change, notifications.receivers.notify_of_item, timeline.receivers.announce_edit.

@@ -126,8 +126,8 @@ def fan_out(session_id: int) -> bool:
 
 
 def _fan_out(session_id: int, revision: int, entry: WindowEntry) -> bool:
-    for followers in follower_parts(entry.sender_id, 0, NO_BOUND, 1, with_inbox=False):
-        windows = [keys.replays(follower_id) for follower_id, _ in followers]
-        deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
+    for followers, _ in follower_parts(entry.sender_id, 0, NO_BOUND, 1, with_inbox=False):
+        caps = [settings.LIVE_REPLAYS_CAP] * len(followers)
+        deliver(feeds_for_tasks(), entry, map(keys.replays, followers), caps)
     fetch(FINISH, {"session": session_id, "revision": revision})
     return True

@@ -58,18 +58,19 @@ def follower_part_query(
     """SQL of a `FollowerPart`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
     All arguments are SQL. `besides`: one more user. Nothing is read unless `provided`. A join would scan all users, so
-    ids come first. Two arrays cost the client a third of rows.
+    ids come first. Arrays cost PostgreSQL two thirds of rows, and the client one third.
     """
-    ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")
+    ids = f"ids || {besides}" if besides else "ids"
     return f"""
     WITH part AS MATERIALIZED (
-        SELECT f.follower_id AS id FROM relations_follow f
-        WHERE {provided} AND f.followee_id = {followee} AND f.follower_id > {after} AND f.follower_id <= {last}
-        ORDER BY f.follower_id LIMIT {size}
+        SELECT ARRAY(
+            SELECT f.follower_id FROM relations_follow f
+            WHERE {provided} AND f.followee_id = {followee} AND f.follower_id > {after} AND f.follower_id <= {last}
+            ORDER BY f.follower_id LIMIT {size}) AS ids
     )
-    SELECT (SELECT count(*) FROM part) AS seen, (SELECT max(id) FROM part) AS last,
+    SELECT (SELECT cardinality(ids) FROM part) AS seen, (SELECT ids[cardinality(ids)] FROM part) AS last,
         array_agg(u.id ORDER BY u.id) AS ids, array_agg(u.level ORDER BY u.id) AS levels
-    FROM accounts_user u WHERE {provided} AND u.id = ANY(ARRAY({ids})) AND {where}
+    FROM accounts_user u WHERE {provided} AND u.id = ANY((SELECT {ids} FROM part)::bigint[]) AND {where}
     """
 
 
@@ -91,9 +92,9 @@ def follower_parts(
     *,
     with_inbox: bool,
     first: FollowerPart | None = None,
-) -> Iterator[list[tuple[int, int]]]:
-    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches. `first`: the first one,
-    of FIRST_PART. The next is read while the caller serves one.
+) -> Iterator[tuple[list[int], list[int]]]:
+    """The ids of followers with low < id <= high, from `minimum_level` on, and their levels, in batches. `first`: the
+    first one, of FIRST_PART. The next is read while the caller serves one.
     """
     params = {
         "followee": followee_id,
@@ -110,7 +111,7 @@ def follower_parts(
             if not is_last:
                 following = ahead(FOLLOWERS, params | {"after": part.last})
             if part.ids and part.levels:
-                yield list(zip(part.ids, part.levels, strict=True))
+                yield part.ids, part.levels
             if is_last:
                 return
             part, asked = FollowerPart(*following()[0]), size

@@ -216,10 +216,9 @@ class ClusterConnection:
             raise reply
         return reply
 
-    def replies(self) -> Iterator[Any]:
-        """The replies, including errors, without end."""
-        while True:
-            yield self._replies.popleft()
+    def replies(self, count: int) -> list[Any]:
+        """The next replies, including errors."""
+        return [self._replies.popleft() for _ in range(count)]
 
     def disconnect(self) -> None:
         """Discard unread replies."""

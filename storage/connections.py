@@ -33,7 +33,7 @@ from redis.retry import Retry
 from runtime.addresses import names_cluster
 from storage.breaker import FAILURES, Breaker, UnavailableError
 from storage.cluster import Cluster, ClusterConnection
-from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection, read_replies
+from storage.replies import LEAST_WAIT_SECONDS, borrowed_connection, reply_reader
 
 TASK_TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the feeds server."""
@@ -79,9 +79,9 @@ def keys_in_script(client: redis.Redis, most: int) -> int:
     return 1 if isinstance(client, Cluster) else most
 
 
-def reply_iterator(connection: Any) -> Iterator[Any]:
-    """Yield the replies on a borrowed connection, with errors, without end."""
-    return connection.replies() if isinstance(connection, ClusterConnection) else read_replies(connection)
+def replies_of(connection: Any) -> Callable[[int], list[Any]]:
+    """A function that returns the next `count` replies on a borrowed connection, with errors in their places."""
+    return connection.replies if isinstance(connection, ClusterConnection) else reply_reader(connection)
 
 
 @cache

@@ -3,8 +3,9 @@
 See docs/decisions.md: Own code in place of a library.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import hiredis
@@ -34,28 +35,37 @@ def borrowed_connection(client: redis.Redis) -> Iterator[Any]:
         pool.release(connection)
 
 
-def read_replies(connection: Any) -> Iterator[Any]:
-    """Yield the replies to commands sent by hand, without end. Errors are yielded, not raised.
+def reply_reader(connection: Any) -> Callable[[int], list[Any]]:
+    """A function that returns the next `count` replies to commands sent by hand. Errors are returned, not raised.
 
-    Raises redis.ConnectionError and redis.TimeoutError, and closes the connection then. Read all replies before the
+    It raises redis.ConnectionError and redis.TimeoutError, and closes the connection then. Read all replies before the
     connection returns to its pool.
     """
-    socket = connection._get_socket()
-    reader = hiredis.Reader(replyError=DefaultParser.parse_error, protocolError=redis.InvalidResponse)
-    while True:
-        reply = reader.gets()
-        while reply is False:  # incomplete
-            try:
-                received = socket.recv(RECEIVED_BYTES)
-            except TimeoutError as error:
-                connection.disconnect()
-                raise redis.TimeoutError("Redis did not answer in time") from error
-            except OSError as error:
-                connection.disconnect()
-                raise redis.ConnectionError(str(error)) from error
-            if not received:
-                connection.disconnect()
-                raise redis.ConnectionError("Redis has closed the connection")
-            reader.feed(received)
-            reply = reader.gets()
-        yield reply
+    socket, missing = connection._get_socket(), object()
+    reader = hiredis.Reader(
+        replyError=DefaultParser.parse_error, protocolError=redis.InvalidResponse, notEnoughData=missing
+    )
+
+    def read(count: int) -> list[Any]:
+        replies = [*islice(iter(reader.gets, missing), count)]
+        while len(replies) < count:
+            reader.feed(_received(connection, socket))
+            replies += islice(iter(reader.gets, missing), count - len(replies))
+        return replies
+
+    return read
+
+
+def _received(connection: Any, socket: Any) -> bytes:
+    try:
+        received: bytes = socket.recv(RECEIVED_BYTES)
+    except TimeoutError as error:
+        connection.disconnect()
+        raise redis.TimeoutError("Redis did not answer in time") from error
+    except OSError as error:
+        connection.disconnect()
+        raise redis.ConnectionError(str(error)) from error
+    if not received:
+        connection.disconnect()
+        raise redis.ConnectionError("Redis has closed the connection")
+    return received

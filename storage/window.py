@@ -34,13 +34,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import redis
 from django.conf import settings
 
-from storage.connections import Command, keys_in_script, pipelined, register_script, reply_iterator
+from storage.connections import Command, keys_in_script, pipelined, register_script, replies_of
 from storage.replies import borrowed_connection
 
 INFINITY = 2**53
@@ -57,6 +57,8 @@ PIPELINE_LENGTH = 500
 FIRST_LENGTH = 100
 """Deliveries in the first chunk."""
 
+NO_ERRORS = {bytes, int, type(None)}
+"""Types of a delivery's replies."""
 OWN_MEMBERS = 3
 """Members of a complete window that are no entries. An inbox may have two more."""
 
@@ -135,23 +137,20 @@ FORGET = register_script(
     return redis.call('ZREM', KEYS[1], unpack(ARGV, 3))
     """
 )
-# ARGV: cap. Entries are between `floor` and the run's member.
+# ARGV: cap. The run's member is the last, above the entries.
 SETTLE = register_script(
     """
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
     if not floor then return redis.call('DEL', key) end
     if floor == 'inf' then return 0 end
-    if redis.call('ZREMRANGEBYSCORE', key, 0, floor) > 1 then redis.call('ZREM', key, 'deepen') end
+    local first_over = -ARGV[1] - 2
+    local last = redis.call('ZRANGE', key, first_over, first_over, 'WITHSCORES')[2]
+    if last and tonumber(last) > tonumber(floor) then floor = last end
+    local removed = redis.call('ZREMRANGEBYSCORE', key, 0, floor) - 1
     redis.call('ZADD', key, floor, 'floor')
-    local rank = redis.call('ZRANK', key, 'floor')
-    local over = redis.call('ZCARD', key) - rank - 2 - tonumber(ARGV[1])
-    if over <= 0 then return 0 end
-    local last = redis.call('ZRANGE', key, rank + over, rank + over, 'WITHSCORES')[2]
-    redis.call('ZREMRANGEBYSCORE', key, 0, last)
-    redis.call('ZADD', key, last, 'floor')
-    redis.call('ZREM', key, 'deepen')
-    return over
+    if removed > 0 then redis.call('ZREM', key, 'deepen') end
+    return removed
     """
 )
 # ARGV: the TTL in seconds
@@ -349,7 +348,7 @@ def scores_and_members(entries: Iterable[WindowEntry]) -> list[str | int]:
     return [part for entry in entries for part in (entry.item_id, entry.member)]
 
 
-def deliver(client: redis.Redis, entry: WindowEntry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
+def deliver(client: redis.Redis, entry: WindowEntry, windows: Iterable[str], caps: Sequence[int]) -> list[int]:
     """Deliver an entry to many windows. Returns the positions of those that refused it (no window, or below its floor).
 
     ZSCORE and ZADD work on a cluster and cost half as much as a script. ZCARD for each `MEASURE_EVERY`th item. Windows
@@ -359,28 +358,38 @@ def deliver(client: redis.Redis, entry: WindowEntry, windows: Sequence[str], cap
     score = b"%d" % entry.item_id
     digits = len(score)
     measured = entry.item_id % MEASURE_EVERY == 0
+    each = 3 if measured else 2
     room = settings.WINDOW_SLACK + OWN_MEMBERS
-    template = _delivery_encoder(score, entry.member.encode(), measured=measured)
-    keys = [key.encode() for key in windows]
+    encode = _deliveries_encoder(entry, measured=measured)
+    coming, keys, count = iter(windows), list[str](), len(caps)
     refused: list[int] = []
     unsettled: list[Command] = []
     with borrowed_connection(client) as connection:
-        answer = reply_iterator(connection)
+        read = replies_of(connection)
         # Two chunks are under way: one is parsed while Redis works on the next. The first is short: Redis waits for it.
-        bounds = [0, *range(FIRST_LENGTH, len(keys), PIPELINE_LENGTH), len(keys), len(keys)]
+        bounds = [0, *range(FIRST_LENGTH, count, PIPELINE_LENGTH), count, count]
         for before, first, end in zip([0, *bounds], bounds, bounds[1:], strict=False):
-            if chunk := keys[first:end]:
-                connection.send_packed_command([b"".join(map(template, chunk))])
-            for position in range(before, first):
-                floor, added, length = next(answer), next(answer), next(answer) if measured else 0
-                if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
-                    raise next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
-                # `is_below` inlined, because this runs once per follower.
-                taken = floor is not None and (floor < score if len(floor) == digits else is_below(floor, score))
-                if not taken:
-                    refused.append(position)
-                if floor != b"inf" and (length > caps[position] + room or not taken):
-                    unsettled.append(Window(windows[position]).trim(caps[position]))
+            if chunk := [*islice(coming, end - first)]:
+                keys += chunk
+                connection.send_packed_command([encode(chunk)])
+            replies = read(each * (first - before))
+            if not {*map(type, replies)} <= NO_ERRORS:
+                raise next(reply for reply in replies if isinstance(reply, Exception))
+            floors = replies[::each]
+            # `is_below` inlined, because this runs once per follower.
+            late = [
+                position
+                for position, floor in enumerate(floors, before)
+                if floor is None or not (floor < score if len(floor) == digits else is_below(floor, score))
+            ]
+            lengths = enumerate(replies[2::each] if measured else [], before)
+            long = [position for position, length in lengths if length > caps[position] + room]
+            refused += late
+            unsettled += [
+                Window(keys[position]).trim(caps[position])
+                for position in dict.fromkeys(late + long)
+                if floors[position - before] != b"inf"
+            ]
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
     return refused
@@ -391,14 +400,20 @@ def is_below(floor: bytes, score: bytes) -> bool:
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 
-def _delivery_encoder(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
-    """A function that encodes one window's delivery as RESP. By hand, because packing costs four times what Redis
+def _deliveries_encoder(entry: WindowEntry, *, measured: bool) -> Callable[[Iterable[str]], bytes]:
+    """A function that encodes deliveries to windows as RESP. By hand, because packing costs four times what Redis
     needs.
     """
-    form = b"*3\r\n$6\r\nZSCORE\r\n$%d\r\n%b\r\n$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n$%d\r\n%b\r\n" + (
-        b"$%d\r\n%b\r\n" * 2 % (len(score), score, len(member), member)
-    )
-    if measured:
-        form += b"*2\r\n$5\r\nZCARD\r\n$%d\r\n%b\r\n"
-        return lambda key: form % (len(key), key, len(key), key, len(key), key)
-    return lambda key: form % (len(key), key, len(key), key)
+    score, member = str(entry.item_id), entry.member
+    read, add = "*3\r\n$6\r\nZSCORE\r\n", "$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n"
+    added = f"${len(score)}\r\n{score}\r\n${len(member)}\r\n{member}\r\n"
+
+    def encode(keys: Iterable[str]) -> bytes:
+        args = [f"${len(key)}\r\n{key}\r\n" for key in keys]
+        if measured:
+            commands = [f"{read}{key}{add}{key}{added}*2\r\n$5\r\nZCARD\r\n{key}" for key in args]
+        else:
+            commands = [f"{read}{key}{add}{key}{added}" for key in args]
+        return "".join(commands).encode()
+
+    return encode

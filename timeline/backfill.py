@@ -68,17 +68,18 @@ def run(backfill_id: int) -> bool:
 
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
-    for followers in follower_parts(backfill.sender_id, backfill.position, NO_BOUND, 1, PART, with_inbox=True):
+    parts = follower_parts(backfill.sender_id, backfill.position, NO_BOUND, 1, PART, with_inbox=True)
+    for followers, levels in parts:
         # Pulled again for every part: later commits are pushed to the part's followers.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()
         # Tails pulled below the floor lack items that the sender has published again since.
-        pipelined(client, [Tail(follower).drop() for follower, _ in followers])
-        pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
-        pipelined(client, [Inbox(follower).trim(cap_of(level)) for follower, level in followers])
+        pipelined(client, [Tail(follower).drop() for follower in followers])
+        pipelined(client, [Inbox(follower).merge(entries, floor) for follower in followers])
+        pipelined(client, [Inbox(one).trim(cap_of(level)) for one, level in zip(followers, levels, strict=True)])
         done += len(followers)
         until = Now() + LEASE
-        if not running.update(position=followers[-1][0], done=done, sweep_at=until, leased_until=until, last_error=""):
+        if not running.update(position=followers[-1], done=done, sweep_at=until, leased_until=until, last_error=""):
             return False  # cancelled, or so slow that another worker took over
     return _finish(backfill, running)
 

@@ -7,7 +7,7 @@ See docs/decisions.md: Experiments that were not worth it.
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from accounts.levels import policy
 from accounts.models import Level
+from items import new_rows
 from items.models import Item, Status, Visibility
 from items.visibility import for_others
 from relations import rules
@@ -38,8 +39,13 @@ from timeline.models import Delivery, DeliveryRange
 AGAIN_AFTER = timedelta(seconds=5)
 """How long an item that is published again waits. Longer than a lazy delete of it may take (window.FORGET_SECONDS)."""
 INSERT = """
+    INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, sweep_at, last_error)
+    SELECT id, sender_id, 0, 0, now() + %(delivery_retry)s, '' FROM new
+    WHERE status = 'published' AND reply_to_id IS NULL AND visibility <> 'mentioned'
+"""
+AGAIN = """
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)
-    VALUES (%(item)s, %(sender)s, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
+    VALUES (%(item)s, %(sender)s, 0, 0, now() + %(wait)s, now() + %(wait)s, '')
     ON CONFLICT (item_id) DO UPDATE SET revision = DEFAULT, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
     RETURNING item_id
@@ -149,17 +155,12 @@ class Claim(NamedTuple):
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
-def create_delivery(*, item: Item, again: bool) -> None:
-    """Write the item's delivery row in the publishing transaction, and enqueue its fan-out on commit.
+new_rows.ROWS["delivery"] = new_rows.RowOfNewItem(INSERT, lambda: {"delivery_retry": settings.FAN_OUT_RETRY_AFTER})
 
-    An item published again waits `AGAIN_AFTER` for the sweeper instead.
-    """
-    wait = AGAIN_AFTER if again else timedelta(0)
-    retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
-    params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": retry}
-    fetch(INSERT, params)
-    if not again:
-        fan_out.delay_on_commit(item.pk)
+
+def deliver_again(item: Item) -> None:
+    """Write the delivery row of an item that is published again. It waits `AGAIN_AFTER` for the sweeper."""
+    fetch(AGAIN, {"item": item.pk, "sender": item.sender_id, "wait": AGAIN_AFTER})
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
@@ -333,8 +334,8 @@ def _deliver_part(work: FanOutWork, part: DeliveryRange) -> bool:
 def _deliver_to_range(work: FanOutWork, low: int, high: int, first: FollowerPart | None = None) -> None:
     sender_id, minimum = work.sender_id, work.minimum_level
     caps = {level: cap_of(level) for level in Level.values}
-    for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
-        _deliver_to(work.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
+    for ids, levels in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
+        _deliver_to(work.entry, ids, [caps[level] for level in levels])
 
 
 def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
@@ -345,7 +346,7 @@ def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
 
 
 def _deliver_to(entry: WindowEntry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
-    refused = deliver(feeds_for_tasks(), entry, [*map(keys.inbox, follower_ids)], caps)
+    refused = deliver(feeds_for_tasks(), entry, map(keys.inbox, follower_ids), caps)
     metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # without the sender's own
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]

@@ -22,24 +22,28 @@ from timeline.models import ReadingPosition
 
 
 @receiver(item_published)
-def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """Queue a published item's fan-out in the publishing transaction. No timeline has replies or private mentions."""
-    if item.reply_to_id is None and not item.is_private:
-        fanout.create_delivery(item=item, again=again)
+def start_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
+    """Begin a published item's fan-out. No timeline has replies or private mentions."""
+    if item.reply_to_id is not None or item.is_private:
+        return
+    if again:
+        fanout.deliver_again(item)
+    else:  # its delivery row came with it
+        fanout.fan_out.delay_on_commit(item.pk)
 
 
 @receiver(item_imported)
-def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Queue an imported item's fan-out in the importing transaction."""
+def start_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Begin an imported item's fan-out. Its delivery row came with it."""
     if item.reply_to_id is None:
-        fanout.create_delivery(item=item, again=False)
+        fanout.fan_out.delay_on_commit(item.pk)
 
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Queue a newly tagged item's fan-out in the editing transaction. The outbox may have forgotten the item."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
-        fanout.create_delivery(item=item, again=True)
+        fanout.deliver_again(item)
 
 
 @receiver(item_published)

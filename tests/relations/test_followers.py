@@ -24,11 +24,13 @@ def test_every_follower_of_a_level_is_in_one_part(size: int) -> None:
     expected = [(follower.pk, follower.level) for follower in followers]
     for minimum in (Level.DORMANT, Level.WEEKLY, Level.DAILY):
         parts = list(follower_parts(star.pk, 0, NO_BOUND, minimum, size, with_inbox=False))
-        assert all(0 < len(part) <= size for part in parts)
-        assert [pair for part in parts for pair in part] == [pair for pair in expected if pair[1] >= minimum]
+        assert all(0 < len(ids) <= size for ids, _ in parts)
+        assert [pair for part in parts for pair in zip(*part, strict=True)] == [
+            pair for pair in expected if pair[1] >= minimum
+        ]
     low, high = followers[2].pk, followers[5].pk
     within = list(follower_parts(star.pk, low, high, Level.DORMANT, size, with_inbox=False))
-    assert [pair for part in within for pair in part] == expected[3:6]
+    assert [pair for part in within for pair in zip(*part, strict=True)] == expected[3:6]
 
 
 def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]) -> None:
@@ -39,7 +41,7 @@ def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]
 
     def served(minimum: int) -> list[int]:
         parts = follower_parts(star.pk, 0, NO_BOUND, minimum, 2, with_inbox=True)
-        return [follower_id for part in parts for follower_id, _ in part]
+        return [follower_id for ids, _ in parts for follower_id in ids]
 
     ids = [follower.pk for follower in followers]
     assert served(1) == ids
@@ -48,4 +50,4 @@ def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]
     User.objects.filter(pk=ids[1]).update(level=Level.DORMANT)
     assert served(0) == served(3) == ids[2:]
     everybody = follower_parts(star.pk, 0, NO_BOUND, 1, with_inbox=False)
-    assert list(everybody) == [[(ids[0], 3), (ids[2], 3)]]
+    assert list(everybody) == [([ids[0], ids[2]], [3, 3])]

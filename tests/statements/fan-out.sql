@@ -2,13 +2,14 @@
         sweep_at = now() + $1::interval * 2 ^ least(d.attempts, 10)
     FROM items_item i, accounts_user s CROSS JOIN LATERAL (
     WITH part AS MATERIALIZED (
-        SELECT f.follower_id AS id FROM relations_follow f
-        WHERE (NOT s.is_big_v AND s.follower_count <= $2 AND i.status = 'published' AND i.visibility <> 'self') AND f.followee_id = s.id AND f.follower_id > 0 AND f.follower_id <= 9007199254740992
-        ORDER BY f.follower_id LIMIT 2000
+        SELECT ARRAY(
+            SELECT f.follower_id FROM relations_follow f
+            WHERE (NOT s.is_big_v AND s.follower_count <= $2 AND i.status = 'published' AND i.visibility <> 'self') AND f.followee_id = s.id AND f.follower_id > 0 AND f.follower_id <= 9007199254740992
+            ORDER BY f.follower_id LIMIT 2000) AS ids
     )
-    SELECT (SELECT count(*) FROM part) AS seen, (SELECT max(id) FROM part) AS last,
+    SELECT (SELECT cardinality(ids) FROM part) AS seen, (SELECT ids[cardinality(ids)] FROM part) AS last,
         array_agg(u.id ORDER BY u.id) AS ids, array_agg(u.level ORDER BY u.id) AS levels
-    FROM accounts_user u WHERE (NOT s.is_big_v AND s.follower_count <= $2 AND i.status = 'published' AND i.visibility <> 'self') AND u.id = ANY(ARRAY(SELECT id FROM part UNION ALL SELECT s.id)) AND (u.level > 0 AND u.following_count >= (SELECT p.inbox_from FROM accounts_policy p))
+    FROM accounts_user u WHERE (NOT s.is_big_v AND s.follower_count <= $2 AND i.status = 'published' AND i.visibility <> 'self') AND u.id = ANY((SELECT ids || s.id FROM part)::bigint[]) AND (u.level > 0 AND u.following_count >= (SELECT p.inbox_from FROM accounts_policy p))
     ) first
     WHERE d.item_id = $3 AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT set_config('synchronous_commit', 'off', true) = 'off')
         AND i.id = d.item_id AND s.id = d.sender_id

@@ -56,6 +56,24 @@ def test_replies_are_delivered_to_nobody(reader: User, say: Say, workers: Worker
     assert not Delivery.objects.exists()
 
 
+def test_a_post_and_its_delivery_are_one_statement(reader: User, say: Say) -> None:
+    with statements() as asked:
+        item = say(reader)
+    (one,) = [statement for statement in asked if "INSERT INTO timeline_delivery" in statement]
+    assert "INSERT INTO items_item " in one
+    row = Delivery.objects.get()
+    assert (row.item_id, row.sender_id) == (item.pk, reader.pk)
+    assert row.sweep_at > row.not_before, "the task has its time first"
+
+
+def test_private_mentions_and_held_posts_are_delivered_to_nobody(reader: User, say: Say, settings: Any) -> None:
+    friend = seen()
+    items.publish(sender=reader, content={"text": "for you"}, visibility="mentioned", addressed=[friend.username])
+    settings.MODERATION_BURST = 1
+    assert say(reader).status == "in_review"
+    assert not Delivery.objects.exists()
+
+
 def test_items_for_their_sender_only_go_to_nobody_else(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
