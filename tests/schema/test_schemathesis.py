@@ -13,7 +13,7 @@ from relations import actions as relations
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 
 # Answers to rules that a schema cannot state.
 RULES = """
