@@ -1,7 +1,7 @@
 """A reader's recall, kept for the next refreshes, so that these look up no interests.
 
 Likes, similar readers, hashtags and words are then up to `CANDIDATES_TTL` old. Newer posts are added, and what a reader
-may not see is left out, at every refresh. It ends when the reader follows more or fewer users or hashtags.
+may not see is left out, at every refresh. It ends when the reader follows or unfollows somebody.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -40,20 +40,19 @@ class KeptRecall(msgspec.Struct, array_like=True):
     below: int
     """The id below which recall saw all posts."""
     follows: tuple[int, int]
-    """How many users and hashtags the reader followed."""
+    """The reader's epoch, which a follow changes, and the number of followees, which an unfollow lowers."""
     candidates: list[RecalledItem]
     """At most `KEPT`, best first."""
 
     @classmethod
     def of(cls, reader: User, candidates: Sequence[RecalledItem], now: datetime) -> Self:
         """The first candidates of a recall at `now`."""
-        follows = (reader.following_count, reader.followed_tag_count)
-        return cls(ids.compose(now, 0), follows, list(candidates[:KEPT]))
+        return cls(ids.compose(now, 0), _follows_of(reader), list(candidates[:KEPT]))
 
     def serves(self, reader: User, now: datetime) -> bool:
-        """Whether it is recent enough, and the reader follows as many users and hashtags as then."""
+        """Whether it is recent enough, and the reader follows the same users as then."""
         oldest, newest = ids.compose(now - settings.CANDIDATES_TTL, 0), ids.compose(now, 0)
-        return oldest < self.below <= newest and self.follows == (reader.following_count, reader.followed_tag_count)
+        return oldest < self.below <= newest and self.follows == _follows_of(reader)
 
     def with_newer(self, reader: User, now: datetime) -> list[RecalledItem]:
         """The candidates and newer posts, best first. A newer post is worth as much as the sender's best other one."""
@@ -71,3 +70,7 @@ class KeptRecall(msgspec.Struct, array_like=True):
             for item_id, sender_id in rows
         ]
         return sorted([*newer, *self.candidates], key=lambda one: -one.score)
+
+
+def _follows_of(reader: User) -> tuple[int, int]:
+    return reader.window_epoch, reader.following_count

@@ -144,11 +144,20 @@ def _hidden_person_response(request: PageRequest, person: User, verb: str) -> Ht
 def _decision_response(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
     said = error or DECIDED[verb] % {"name": person.username}
     if wants_part(request):
-        return show(request, "relations/_decided.html", {"said": said, "error": error})
+        return _decided_part(request, reader, person, said, is_problem=bool(error))
     (messages.error if error else messages.success)(request, said)
     if verb in REQUEST_VERBS:
         return redirect_next(request, "follow-requests")
     return redirect_next(request, "followers", reader.username)
+
+
+def _decided_part(request: PageRequest, reader: User, person: User, said: str, *, is_problem: bool) -> HttpResponse:
+    if not is_problem:
+        return show(request, "relations/_decided.html", {"said": said})
+    response = HttpResponse(status=INVALID)  # a request that is gone has no buttons
+    if profile_relation(person, reader).requested_by:
+        response = show(request, "relations/_decide.html", {"person": person}, status=INVALID)
+    return show_toast(response, said, is_problem=True)
 
 
 @member_page

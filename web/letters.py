@@ -92,11 +92,16 @@ def stream_safe(text: str) -> str:
 
 
 def folded(text: str) -> str:
+    """The text for comparisons of names, which people type without marks: as `folded_text`, and ñ is n."""
+    return folded_text(text).replace("ñ", "n")
+
+
+def folded_text(text: str) -> str:
     """The text for comparisons in filters and search.
 
-    Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
-    (ł is l) and the dots of ё. Katakana are hiragana, and variants of Arabic letters and digits are one. With one
-    apostrophe, one quotation mark and one hyphen.
+    Without case, width, invisible characters, accents of Latin and Greek letters except the tilde of ñ, points of
+    Hebrew and Arabic, strokes (ł is l) and the dots of ё. Katakana are hiragana, and variants of Arabic letters and
+    digits are one. With one apostrophe, one quotation mark and one hyphen.
     """
     if text.isascii():
         return text.lower().replace("`", "'")
@@ -105,12 +110,13 @@ def folded(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).casefold()
     if not _HAS_MORE.search(text):
         return unicodedata.normalize("NFKC", text)
-    text = _OPTIONAL.sub("", unicodedata.normalize("NFD", text).replace(_TATWEEL, ""))
+    text = unicodedata.normalize("NFD", text).replace(_TATWEEL, "").replace("n\u0303", "ñ")  # a letter of its own
+    text = _OPTIONAL.sub("", text)
     text = _STRESS.sub("", unicodedata.normalize("NFC", text)).translate(_SAME)
     return _STROKED.sub(lambda letter: _without_stroke(letter[0]), text)
 
 
-_STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
+_STROKED = compiled(r"[\p{Latin}--[\p{ASCII}ñ]]")
 
 
 @lru_cache(4_096)

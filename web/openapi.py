@@ -24,15 +24,13 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from web.rest import BODY_METHODS, NUMBER, ApiView, Problem
 
 REFERENCE = "#/components/schemas/{name}"
-FIELD_PROBLEMS = {
-    "anyOf": [
-        {"$ref": REFERENCE.format(name="Problem")},
-        {
-            "type": "object",
-            "description": "The fault of each field.",
-            "additionalProperties": {"type": "array", "items": {"type": "string"}},
-        },
-    ]
+FAULTS = "FieldProblems"
+FAULTS_REFERENCE = {"$ref": REFERENCE.format(name=FAULTS)}
+FIELD_PROBLEMS = {"anyOf": [{"$ref": REFERENCE.format(name="Problem")}, FAULTS_REFERENCE]}
+FAULTS_SHAPE = {
+    "type": "object",
+    "description": "The faults of each field, or of the parts of one: of an object by name, of a list by place from 0.",
+    "additionalProperties": {"anyOf": [{"type": "array", "items": {"type": "string"}}, FAULTS_REFERENCE]},
 }
 
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
@@ -158,6 +156,11 @@ class Schema(AutoSchema):
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        self.registry.register_on_missing(
+            ResolvedComponent(  # type: ignore[no-untyped-call]
+                FAULTS, ResolvedComponent.SCHEMA, schema=FAULTS_SHAPE, object=FAULTS
+            )
+        )
         for status, (shape, description) in self._errors().items():
             if str(status) not in bodies:
                 response = OpenApiResponse(shape, description)

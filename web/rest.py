@@ -226,7 +226,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """The validated fields. Raises ValidationError for unknown fields too."""
-        unknown = [name for name in data if name not in self.fields or self.fields[name].read_only]
+        names = data if isinstance(data, Mapping) else ()  # what is no object is refused below
+        unknown = [name for name in names if name not in self.fields or self.fields[name].read_only]
         if unknown:
             raise serializers.ValidationError({name[:64]: ["This field cannot be set."] for name in unknown[:10]})
         return super().to_internal_value(data)
@@ -376,7 +377,7 @@ class FeedResponse(HttpResponse):
 
 
 class Problem(msgspec.Struct):
-    """An error in words. Invalid fields are listed by name instead: {"title": ["..."]}."""
+    """An error in words. Invalid fields are listed by name instead: {"title": ["..."]}, {"items": {"0": {...}}}."""
 
     detail: str
 

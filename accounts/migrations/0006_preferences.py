@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             name="enter_sends",
             field=models.BooleanField(db_default=True, default=True),
         ),
-        # Names are held for ever. The previous version still writes `until`, so a later release drops the column.
+        # Names are held for ever. The version before 0.2.0 still writes `until`, so the release after 0.2.0 drops it.
         migrations.AlterField(
             model_name="heldname",
             name="until",

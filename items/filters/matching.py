@@ -9,7 +9,7 @@ from typing import NamedTuple
 import ahocorasick
 import regex
 
-from web.letters import CLUSTER, COMPLEX, LETTER, compiled, folded
+from web.letters import CLUSTER, COMPLEX, LETTER, compiled, folded_text
 
 _SPACES = re.compile(r"\s+")
 # Letters and digits of scripts with spaces between words: not Thai, Lao, Burmese, Khmer, kana and Han.
@@ -27,7 +27,7 @@ as much as passing this many hits.
 
 def fold(text: str) -> str:
     """`text` as it is compared, with single spaces."""
-    return _SPACES.sub(" ", folded(text)).strip()
+    return _SPACES.sub(" ", folded_text(text)).strip()
 
 
 class TextPosition(NamedTuple):

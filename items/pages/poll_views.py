@@ -9,7 +9,7 @@ from items.finding import item_row
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from items.pages.forms import ItemForm
-from web.pages import PageRequest, redirect_next, show, wants_part
+from web.pages import INVALID, PageRequest, redirect_next, show, show_toast, wants_part
 
 
 @member_act
@@ -35,7 +35,8 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
             messages.error(request, problem)
         return redirect_next(request, "item", item.pk)
     content = Cards(reader).content(hydrate([item.pk], reader)[0])
-    return show(request, "items/_voted.html", {"poll": content.poll, "problem": problem})
+    response = show(request, "items/_voted.html", {"poll": content.poll}, status=INVALID if problem else 200)
+    return show_toast(response, problem, is_problem=True) if problem else response
 
 
 @member_page

@@ -254,9 +254,10 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             form.quoted = Cards(reader).quoted(visible_item(quoted_id, reader).shown)
         context = {"form": form, "parts": parts, "next": next_page(request), "spot": spot}
         return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
-    if spot == "over":
-        return _answer_over_page(new, reader)
-    return _answer_in_place(request, new, reader, spot) if spot != "write" else _lead_on(request, new, reader)
+    if spot == "write":
+        return _lead_on(request, new, reader)
+    response = _answer_over_page(new, reader) if spot == "over" else _answer_in_place(request, new, reader, spot)
+    return trigger_client_event(response, "answered") if new.is_private and new.reply_to_id else response
 
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:

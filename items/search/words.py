@@ -2,8 +2,8 @@
 """How texts and queries are cut into the words that search compares, also for marking hits.
 
 - A text is cut at everything but letters and digits. _ cuts too.
-- In scripts with spaces, a run of letters, marks and digits is one folded word: ＡＢＣ is abc, Łódź is lodz.
-  Only the first 64 letters count.
+- In scripts with spaces, a run of letters, marks and digits is one folded word: ＡＢＣ is abc, Łódź is lodz, año
+  stays año. Only the first 64 letters count.
 - In others every character (in Thai with its signs) is a word, and every pair of neighbours at the place of
   its first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs.
 
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from web.letters import APOSTROPHES, CLUSTER, COMPLEX, UNSPACED, compiled, folded
+from web.letters import APOSTROPHES, CLUSTER, COMPLEX, UNSPACED, compiled, folded_text
 
 WORD_LENGTH = 64
 CHARACTER_LENGTH = 16
@@ -54,7 +54,7 @@ class Run(NamedTuple):
 def runs(text: str) -> Iterator[Run]:
     """The runs of `text` in order."""
     for found in _RUN.finditer(text):
-        letters, kind = folded(found[0]), found.lastgroup
+        letters, kind = folded_text(found[0]), found.lastgroup
         if not letters.isalnum():
             letters = _NO_LETTER.sub("", letters)
         if not letters:
@@ -74,7 +74,7 @@ def _character_spans(text: str, place: tuple[int, int], count: int) -> tuple[tup
     """Begin and end of each character of a run. Folding may split a character. Empty if that is ambiguous."""
     clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
     if len(clusters) != count:
-        clusters = [span for span in clusters for _ in CLUSTER.findall(folded(text[slice(*span)]))]
+        clusters = [span for span in clusters for _ in CLUSTER.findall(folded_text(text[slice(*span)]))]
     return tuple(clusters) if len(clusters) == count else ()
 
 

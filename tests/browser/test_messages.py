@@ -80,6 +80,24 @@ def test_older_messages_come_above_without_a_jump(visit: Visit, people: tuple[An
     expect(page.get_by_role("link", name="Older messages")).to_have_count(0)
 
 
+@pytest.mark.parametrize("address", ["/conversations/{}", "/items/{}"])
+def test_what_decides_on_a_request_goes_with_the_answer(visit: Visit, address: str) -> None:
+    ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
+    first = say(ann, "hello", addressed=["bob"])
+    visitor = visit()
+    visitor.log_in(bob)
+    visitor.goto(address.format(first.pk))
+    page = visitor.page
+    expect(page.get_by_role("button", name="Accept")).to_be_visible()
+    expect(page.get_by_text("1 message request")).to_have_count(1)
+    composer = page.locator("#message, #thread")
+    composer.get_by_role("textbox").fill("hello, too")
+    composer.locator(".send").click()
+    expect(page.get_by_text("hello, too")).to_be_visible()
+    expect(page.get_by_role("button", name="Accept")).to_have_count(0)
+    expect(page.get_by_text("1 message request")).to_have_count(0)
+
+
 def test_names_complete_in_a_new_message(visit: Visit, people: tuple[Any, Any]) -> None:
     visitor = visit()
     visitor.log_in(people[0])

@@ -144,11 +144,18 @@ def test_a_further_refresh_asks_for_no_interests(reader: User, publish: Publish,
     assert len(newest_first.asked) == 1
 
 
-def test_a_follow_recalls_again(reader: User, publish: Publish, newest_first: NewestFirst) -> None:
+@pytest.mark.parametrize("change", ["follow", "unfollow", "both"])
+def test_a_change_of_follows_recalls_again(
+    reader: User, publish: Publish, newest_first: NewestFirst, change: str
+) -> None:
     made = publish(30)
-    refresh(reader, limit=5)
-    followed = Item.objects.get(pk=made[5]).sender
-    relations.follow(follower=reader, followee=followed)
+    old, new = (Item.objects.get(pk=item_id).sender for item_id in made[5:7])
+    relations.follow(follower=reader, followee=old)
+    refresh(User.objects.get(pk=reader.pk), limit=5)
+    if change != "unfollow":
+        relations.follow(follower=reader, followee=new)
+    if change != "follow":
+        relations.unfollow(follower=reader, followee=old)
     refresh(User.objects.get(pk=reader.pk), limit=5)
     assert len(newest_first.asked) == 2
 

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -106,6 +107,9 @@ def test_the_cap_of_follows_counts_at_acceptance(ann: User, lea: User, settings:
     actions.follow(follower=ann, followee=UserFactory())
     with pytest.raises(actions.RequesterCapError):
         actions.accept(followee=lea, follower=ann)
+    refused = logged_in(lea).post("/@ann/accept", headers={"HX-Request": "true"})
+    assert "can't follow more people" in json.loads(refused["HX-Trigger"])["said"]["words"]
+    assert "/@ann/accept" in refused.content.decode(), "it can be decided later"
     assert (Follow.objects.count(), FollowRequest.objects.count()) == (1, 1)
 
 
@@ -222,7 +226,8 @@ def test_pages_decide_on_requests(ann: User, lea: User) -> None:
         assert "/@ann/accept" in shown, path
     said = owner.post("/@ann/accept", headers={"HX-Request": "true"}).content.decode()
     assert "@ann follows you now." in said
-    assert "This request is gone" in owner.post("/@ann/accept", headers={"HX-Request": "true"}).content.decode()
+    again = owner.post("/@ann/accept", headers={"HX-Request": "true"})
+    assert ("This request is gone" in again["HX-Trigger"], again.content) == (True, b"")
     assert owner.post("/@eve/reject", {"next": "/notifications"}).headers["Location"] == "/notifications"
     assert "No follow requests." in owner.get("/follow-requests").content.decode()
     assert list(Follow.objects.values_list("follower__username", flat=True)) == ["ann"]

@@ -12,8 +12,9 @@ from media.models import MediaFile
 from relations import actions as relations
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
+from web.openapi import document
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 
 # Answers to rules that a schema cannot state.
 RULES = """
@@ -38,6 +39,7 @@ FILES = "^/api/v1/(me/media(/[^/]+/captions)?|users/me/(avatar|banner))$"
 
 
 def checked(site: str, config: Path, *options: str, **environ: str) -> None:
+    document()  # is made once, in seconds; the program waits for ten
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
     command += [f"{site}/api/schema", "--checks", "all", "--generation-deterministic", "--max-redirects", "0"]
     command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from items.pages.reading import excerpt
-from web.letters import CLUSTER, beginning, folded, is_blank
+from web.letters import CLUSTER, beginning, folded, folded_text, is_blank
 
 FAMILY = "👨\u200d👩\u200d👧"
 FLAGS = "🇩🇪🇫🇷"
@@ -50,6 +50,7 @@ def test_folded_letters_stay_as_they_are() -> None:
     for number in range(0x30000):
         if unicodedata.category(letter := chr(number)) != "Cs":
             assert folded(folded(letter)) == folded(letter), hex(number)
+            assert folded_text(folded_text(letter)) == folded_text(letter), hex(number)
 
 
 def test_blanks() -> None:

@@ -249,6 +249,7 @@ def test_one_answers_in_the_conversation(people: dict[str, User]) -> None:
     assert 'hx-swap-oob="beforeend:#messages"' in answer.content.decode()
     assert ids_in(answer.content.decode()) == [sent.pk]
     assert "messaged" in answer["HX-Trigger-After-Settle"]
+    assert "answered" in answer["HX-Trigger"]  # what decides on a request goes
     back = bob.post("/items/new", form | {"key": "0" * 32, "next": f"/conversations/{first.pk}"})
     assert back["Location"] == f"/conversations/{first.pk}"
     empty = bob.post("/items/new", form | {"text": ""}, HTTP_HX_TARGET="message", **PART)

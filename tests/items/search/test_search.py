@@ -43,6 +43,7 @@ def found(query: str, reader: User | AnonymousUser | None = None) -> list[str]:
          ["气天", "很好我们", "天津", "北 京都", "上海"]),
         ("用iPhone拍的照片", ["iphone", "照片 iph", "用iphone拍", "拍"], ["phone", "iphone照片"]),
         ("Café in Zürich", ["cafe", "zurich", "CAFÉ"], ["cax"]),
+        ("El año en España", ["AÑO", "an\u0303o", "espa", "españa"], ["ano", "espana"]),
         ("See https://example.com/some_path", ["example.com", "some_path", "path"], ["example.org"]),
         ("no tag: #Python, #小事", ["#python", "#小事", "#小事#", "＃ＰＹＴＨＯＮ tag", "python"], ["#tag", "#pyth"]),
         ("issue #123", ["#123", "123"], ["#124"]),

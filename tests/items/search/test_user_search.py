@@ -42,6 +42,7 @@ FOLDED = {
     "שָׁרָה": ("שרה", "שָׁרָה"),
     "نر\u06af\u0633\u200cجان": ("نر\u06af\u0633جان", "نر\u06af\u0633\u200cجان"),
     "x\u030cenia": ("xenia", "x\u030cenia"),
+    "Iñaki Muñoz": ("munoz", "Muñoz", "mun\u0303oz", "inaki"),
 }
 """Names, and queries that must find them."""
 

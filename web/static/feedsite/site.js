@@ -75,6 +75,13 @@ document.body.addEventListener("published", () => say(toast.dataset.published));
 document.body.addEventListener("held", (event) => say(event.detail.words));
 document.body.addEventListener("saved", (event) => say(event.detail.words ?? toast.dataset.saved));
 document.body.addEventListener("replied", () => say(toast.dataset.published));
+// An answer accepts the message request that the page asks about.
+document.body.addEventListener("answered", () => {
+  const asks = document.getElementById("request");
+  if (!asks) return;
+  asks.remove();
+  document.body.dispatchEvent(new CustomEvent("notified")); // the counts
+});
 // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
 function leave(item) {
   const neighbour = item && (item.nextElementSibling || item.previousElementSibling);
