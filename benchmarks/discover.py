@@ -482,9 +482,10 @@ def _forget_since(moment: datetime) -> None:
         cursor.execute("SET session_replication_role = replica")
         for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
             cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])
-        cursor.execute("DELETE FROM relations_follow WHERE created_at >= %s", [moment])
+        for table in ("relations_follow", "items_like"):
+            cursor.execute(f"DELETE FROM {table} WHERE created_at >= %s", [moment])
         cursor.execute("RESET session_replication_role")
-        for table in ("items_itemdocument", "items_itemtag", "items_item", "relations_follow"):
+        for table in ("items_itemdocument", "items_itemtag", "items_item", "relations_follow", "items_like"):
             cursor.execute(f"VACUUM ANALYZE {table}")
 
 

@@ -1,6 +1,6 @@
 """The interests of a reader: every recall starts from them.
 
-Every statement reads the newest of each kind, up to a bound, before `now`.
+Every statement reads the newest of each kind, up to a bound, and only items before `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -31,26 +31,22 @@ NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(b
 # more, so weights are divided by popularity.
 ALSO_LIKED = f"""
     WITH mine AS MATERIALIZED (
-        SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
-        ORDER BY item_id DESC LIMIT 25
+        SELECT item_id FROM items_like WHERE user_id = %(reader)s ORDER BY item_id DESC LIMIT 25
     ), alike AS MATERIALIZED (
         SELECT l.user_id, sum(1 / ln(2 + l.likes)) AS weight FROM mine CROSS JOIN LATERAL (
             SELECT user_id, count(*) OVER () AS likes FROM (
-                SELECT user_id FROM items_like WHERE item_id = mine.item_id AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 20) newest
+                SELECT user_id FROM items_like WHERE item_id = mine.item_id ORDER BY id DESC LIMIT 20) newest
         ) l WHERE l.user_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 30
     ), also AS MATERIALIZED (
         SELECT l.item_id, sum(weight / sqrt(l.likes)) AS weight FROM alike CROSS JOIN LATERAL (
             SELECT item_id, count(*) OVER () AS likes FROM (
-                SELECT item_id FROM items_like WHERE user_id = alike.user_id AND created_at < %(now)s
-                ORDER BY item_id DESC LIMIT 20) newest
+                SELECT item_id FROM items_like WHERE user_id = alike.user_id ORDER BY item_id DESC LIMIT 20) newest
         ) l WHERE l.item_id NOT IN (SELECT item_id FROM mine) AND l.item_id < %(below)s
         GROUP BY 1 ORDER BY ln(sum(weight / sqrt(l.likes))) + {log_decay("l.item_id")} DESC, 1 LIMIT 60
     ), normal AS (
         SELECT item_id, weight / sqrt(likes) AS weight FROM also CROSS JOIN LATERAL (
             SELECT count(*) AS likes FROM (
-                SELECT FROM items_like WHERE item_id = also.item_id AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 15) newest) l
+                SELECT FROM items_like WHERE item_id = also.item_id ORDER BY id DESC LIMIT 15) newest) l
     )
     SELECT item_id, (weight / max(weight) OVER ())::float8, 'liked' FROM normal
 """
@@ -61,36 +57,31 @@ ALSO_LIKED = f"""
 NEAR = f"""
     WITH mine AS MATERIALIZED (
         SELECT followee_id, {recency("created_at", 365)} AS weight FROM (
-            {followees(READER, "followee_id, created_at")} AND created_at < %(now)s
-            ORDER BY id DESC LIMIT 30) newest
+            {followees(READER, "followee_id, created_at")} ORDER BY id DESC LIMIT 30) newest
     ), alike AS MATERIALIZED (
         SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
         FROM mine CROSS JOIN LATERAL (
             SELECT follower_id, {recency("created_at", 365)} AS weight, count(*) OVER () AS followers FROM (
-                {followers("mine.followee_id", "follower_id, created_at")} AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 20) newest
+                {followers("mine.followee_id", "follower_id, created_at")} ORDER BY id DESC LIMIT 20) newest
         ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
         FROM alike CROSS JOIN LATERAL (
             SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
-                {followees("alike.follower_id", "followee_id, created_at")} AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 40) newest
+                {followees("alike.follower_id", "followee_id, created_at")} ORDER BY id DESC LIMIT 40) newest
         ) f GROUP BY 1
     ), friends AS (
         SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
         FROM (SELECT * FROM mine LIMIT 15) mine CROSS JOIN LATERAL (
             SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
-                {followees("mine.followee_id", "followee_id, created_at")} AND created_at < %(now)s
-                ORDER BY id DESC LIMIT 20) newest
+                {followees("mine.followee_id", "followee_id, created_at")} ORDER BY id DESC LIMIT 20) newest
         ) f GROUP BY 1
     ), followers AS (
         SELECT follower_id AS sender_id, {recency("created_at", 365)} AS weight FROM (
-            {followers(READER, "follower_id, created_at")} AND created_at < %(now)s ORDER BY id DESC LIMIT 50) newest
+            {followers(READER, "follower_id, created_at")} ORDER BY id DESC LIMIT 50) newest
     ), met AS (
         SELECT item_id FROM (
-            SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
-            ORDER BY item_id DESC LIMIT 40) liked
+            SELECT item_id FROM items_like WHERE user_id = %(reader)s ORDER BY item_id DESC LIMIT 40) liked
         UNION ALL
         SELECT reply_to_id FROM (
             SELECT reply_to_id FROM items_item WHERE sender_id = %(reader)s AND id < %(below)s
@@ -107,8 +98,7 @@ NEAR = f"""
             UNION ALL SELECT sender_id, {FOLLOWER} * weight, 'follower' FROM followers
             UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), 'known' FROM known
             OFFSET 0  -- or the followees are read once for each of the four
-        ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN (
-            {followees(READER)} AND created_at < %(now)s)
+        ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN ({followees(READER)})
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
 """
@@ -119,7 +109,7 @@ def known_followers_cte(senders: str) -> str:
     return f"""
     told AS MATERIALIZED (
         SELECT s.sender_id, (
-            SELECT count(*) FROM mine WHERE {follows("mine.followee_id", "s.sender_id", "AND f.created_at < %(now)s")}
+            SELECT count(*) FROM mine WHERE {follows("mine.followee_id", "s.sender_id")}
         ) AS friends FROM ({senders}) s
     )
     """
@@ -137,11 +127,9 @@ HEARD = f"""
         SELECT id AS item_id, 1.0 AS weight FROM own
         UNION ALL SELECT reply_to_id, 2.0 FROM own WHERE reply_to_id IS NOT NULL
         UNION ALL SELECT item_id, 2.0 FROM (
-            SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
-            ORDER BY item_id DESC LIMIT 40) liked
+            SELECT item_id FROM items_like WHERE user_id = %(reader)s ORDER BY item_id DESC LIMIT 40) liked
         UNION ALL SELECT p.id, 0.3 FROM (
-            {followees(READER)} AND created_at < %(now)s
-            ORDER BY id DESC LIMIT 20
+            {followees(READER)} ORDER BY id DESC LIMIT 20
         ) f CROSS JOIN LATERAL (
             SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public_post("i")} AND i.id < %(below)s
             ORDER BY i.id DESC LIMIT 2) p
@@ -206,7 +194,7 @@ def _interests_of(reader: User, now: datetime, on: str) -> Interests:
     params = params_of(reader, now, on)
     terms = fetch(WORDS, params, on=on)
     heaviest = sum(weight for _, weight, _ in terms[:4])
-    followed = fetch(f"{followees(READER)} AND created_at < %(now)s", params, on=on)
+    followed = fetch(followees(READER), params, on=on)
     return Interests(
         origin=params["origin"],
         items=[(item_id, weight) for item_id, weight, _ in fetch(ALSO_LIKED, params, on=on)],

@@ -10,7 +10,7 @@
 | fresh | the newest | 0.01 |
 
 An item's weights are added up. Its reason is the largest one. Followed senders come last. Every source is bounded, and
-ignores what came after `now`.
+ignores items that came after `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -106,7 +106,7 @@ def _rank_sql(count: int) -> str:
             WHERE pool.sender_id IS NULL AND {public_post("i")} AND i.id < %(below)s
         ), scored AS (
             SELECT item_id, sender_id, reason, ln(relevance) + {log_decay("item_id")} AS score,
-                sender_id IN ({followees(READER)} AND created_at < %(now)s) AS is_followed
+                sender_id IN ({followees(READER)}) AS is_followed
             FROM sent WHERE sender_id <> %(reader)s
         ), placed AS (
             SELECT *, row_number() OVER (PARTITION BY sender_id ORDER BY score DESC, item_id DESC) AS place FROM scored
@@ -128,7 +128,8 @@ def _weighted(source: str, found: Iterable[Sequence[Any]]) -> Iterator[tuple[Any
 FRIENDS_OF_POSTS = "SELECT sender_id FROM posts WHERE is_friend GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 20"
 NEAR_POSTS = f"""
     {NEAR}, posts AS MATERIALIZED (
-        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.is_friend, s.weight * {NEXT} ^ (p.place - 1) AS weight
+        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.is_friend,
+            s.weight * {NEXT}::float8 ^ (p.place - 1) AS weight
         FROM senders s CROSS JOIN LATERAL (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS place FROM (
                 SELECT i.id FROM items_item i

@@ -108,25 +108,26 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
     """Hosts with something scheduled, among the `PROPOSED_OF` most followed."""
-    params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
-    return [user_of(row) for row in fetch(_hosts_to_follow_query(), params)]
+    return [user_of(row) for row in fetch(_hosts_to_follow_query(count, PROPOSED_OF), {"reader": reader.pk})]
 
 
 @cache
-def _hosts_to_follow_query() -> str:
+def _hosts_to_follow_query(count: int, of: int) -> str:
     # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only until the page is full. The
-    # row and the standing of a user are read only for those with something scheduled.
+    # row and the standing of a user are read only for those with something scheduled. The first EXISTS is asked once.
+    # Limits are literals: with parameters PostgreSQL would plan anew at each call.
     return f"""
         SELECT {user_columns("u")} FROM (
             SELECT known.id, known.follower_count FROM (
-                SELECT id, follower_count FROM accounts_user WHERE is_active
-                ORDER BY follower_count DESC, id LIMIT %(of)s
+                SELECT id, follower_count FROM accounts_user
+                WHERE is_active AND EXISTS (SELECT FROM live_host WHERE scheduled > 0)
+                ORDER BY follower_count DESC, id LIMIT {of:d}
             ) known
             WHERE EXISTS (SELECT FROM live_host host WHERE host.user_id = known.id AND host.scheduled > 0 OFFSET 0)
             ORDER BY known.follower_count DESC, known.id OFFSET 0
         ) hosting CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = hosting.id OFFSET 0) u
         WHERE {may_be_proposed("u", READER)}
-        ORDER BY hosting.follower_count DESC, hosting.id LIMIT %(count)s
+        ORDER BY hosting.follower_count DESC, hosting.id LIMIT {count:d}
     """
 
 

@@ -10,13 +10,13 @@ from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
 from storage.window import INFINITY, WindowEntry
 
-# Hosts in the reader's feed. The verifying query leaves out suspended hosts, so that windows need not change. Blocks
-# and mutes are few. OFFSET 0 forces an index probe per followee instead of a hash of all hosts.
+# Hosts in the reader's feed. The verifying query leaves out suspended hosts, so that windows need not change. Only of
+# hosts it is asked whether they are wanted. OFFSET 0 forces an index probe per followee instead of a hash of all hosts.
 HOSTS = f"""
     SELECT host.user_id AS id, host.version, host.scheduled FROM ({followees(READER)}) f CROSS JOIN LATERAL (
         SELECT h.user_id, h.version, h.scheduled FROM live_host h WHERE h.user_id = f.followee_id OFFSET 0
     ) host
-    WHERE {is_wanted(READER, "f.followee_id")}
+    WHERE {is_wanted(READER, "host.user_id")}
 """
 
 

@@ -289,19 +289,17 @@ class LiveWalk:
         return sorted(found, reverse=True)[:count]
 
     def _verify(self, chunk: list[int], positions: list[int] | None, count: int, held: set[int]) -> None:
-        context, replays = self.context, positions is not None
-        rows = fetch(
-            VERIFY,
-            {
-                "reader": self.reader.pk,
-                "ids": id_array(map(abs, chunk)),
-                "positions": id_array(positions or ()),
-                "hosts": id_array(context.pulled if replays else ()),
-                "below": self.below,
-                "count": count,
-            },
-            into=VerifiedSession.of,
-        )
+        context = self.context
+        hosts = () if positions is None else context.pulled
+        params = {
+            "reader": self.reader.pk,
+            "ids": id_array(map(abs, chunk)),
+            "positions": id_array(positions or ()),
+            "hosts": id_array(hosts),
+            "below": self.below,
+            "count": count,
+        }
+        rows = fetch(VERIFY, params, into=VerifiedSession.of) if chunk or positions or hosts else []
         by_id = {row.session.id: row for row in rows}
         for signed in chunk:
             row = by_id.get(abs(signed))

@@ -50,8 +50,9 @@ class Follow(models.Model):
         ]
         indexes = [
             models.Index(fields=["followee", "follower"], name="follow_reverse"),
-            models.Index(fields=["follower", "-id"], name="follow_following_page"),
-            models.Index(fields=["followee", "-id"], name="follow_followers_page"),
+            # Discover reads hundreds of people's newest follows, and their age, without the table.
+            models.Index(fields=["follower", "-id"], include=["followee", "created_at"], name="follow_of_follower"),
+            models.Index(fields=["followee", "-id"], include=["follower", "created_at"], name="follow_of_followee"),
             # They are few, and every repost in a home asks.
             models.Index(fields=["follower", "followee"], condition=Q(reposts=False), name="follow_without_reposts"),
             models.Index(fields=["followee", "follower"], condition=Q(bell=True), name="follow_bells"),

@@ -3,24 +3,24 @@
 See docs/decisions.md: Search scans the newest posts before it asks the index.
 """
 
-import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection, connections
+from django.db import connections
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.hydrate import visible_bodies
+from items.hydrate import ItemRow, bodies, columns
 from items.listing import ItemPage
 from items.models import Context
 from items.search.query import Query
 from items.text import TAGS_AN_ITEM
-from items.visibility import VISIBLE, is_listed
+from items.visibility import is_listed, post_visible
 from relations.visibility import find_user
+from storage.connections import fetch, id_array
 from storage.ids import NO_BOUND
 from storage.paging import as_text, below, part_of
 from storage.replica import PRIMARY, read_from_replica
@@ -32,20 +32,24 @@ WALKED = 2
 STEP = 32
 """Length of the second stretch, in lengths of the first. The third is the rest."""
 ITEM_CANDIDATES = 1_000
-"""Matching items that a page checks in one stretch, visible or not."""
+"""Matching items that a page checks, visible or not, if its first ones do not fill it."""
 INDEXED = 50_000
 """The index is used for the second and third stretch if a part of the query matches at most this many items, by
 PostgreSQL's estimate. Parts are all its words in any order, its tag, and its sender. The index checks all of these
 items, 5 to 10 µs each.
 """
-PROPOSALS = 2
-"""How often a page asks a replica before the primary."""
-
-
-class _Candidate(NamedTuple):
-    item_id: int
-    number: int
-    is_visible: bool
+# LIMIT ends the probes: most candidates are visible.
+FOUND = f"""
+    SELECT item.* FROM (SELECT id FROM unnest(%(ids)s::bigint[]) AS id ORDER BY id DESC OFFSET 0) candidate
+    CROSS JOIN LATERAL (
+        SELECT {columns("i", "s")} FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.id = candidate.id AND i.repost_of_id IS NULL AND {is_listed("i")} AND {post_visible("i", "s")} OFFSET 0
+    ) item ORDER BY candidate.id DESC LIMIT %(count)s
+"""
+BOUNDS = """
+    SELECT max(item_id), min(item_id), count(*) FROM (
+        SELECT item_id FROM items_itemdocument WHERE item_id < %s ORDER BY item_id DESC LIMIT %s) newest
+"""
 
 
 class _CandidateBatch(NamedTuple):
@@ -60,7 +64,7 @@ def search_items(
 ) -> ItemPage:
     """The visible matching items below `last_id`, newest first, without reposts.
 
-    After `ITEM_CANDIDATES` of a stretch, or if more than `INDEXED` would be read, the page ends short with `has_more`.
+    After `ITEM_CANDIDATES`, or if more than `INDEXED` would be read, the page ends short with `has_more`.
     """
     top = below(last_id)
     names = {name.lower() for name in query.senders}
@@ -68,14 +72,14 @@ def search_items(
     if query.is_empty or len(names) > 1 or (names and sender is None) or len(query.tags) > TAGS_AN_ITEM:
         return ItemPage([], None, False)
     found: list[ItemBody] = []
-    for turn in itertools.count():
-        count = limit + 1 - len(found)
-        propose = partial(_find_candidates, query, sender.pk if sender else None, reader, top, count)
-        ids, bound = read_from_replica(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
-        found += visible_bodies(ids, reader, Context.PUBLIC)
+    bound: int | None = None
+    for count in (2 * (limit + 1), ITEM_CANDIDATES):
+        propose = partial(_find_candidates, query, sender.pk if sender else None, top, count)
+        ids, bound = read_from_replica(reader.pk, propose)
+        found += _visible_among(ids, reader, limit + 1 - len(found))
         if len(found) > limit or bound or len(ids) < count:
             break
-        top = ids[-1]  # the primary lacks some of what the replica proposed
+        top = bound = ids[-1]
     part = part_of(found, limit, lambda item: int(item.id), bound=bound or None)
     return ItemPage(list(part.shown), as_text(part.last_id), part.has_more)
 
@@ -84,31 +88,21 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     """For moderators: the newest `count` ids with all words and tags, in every status, and whether more may exist."""
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return [], False
-    params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": NO_BOUND}
-    if query.tags:
-        params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
-    found: list[int] = []
-    has_many = False
-    with connection.cursor() as cursor:
-        for number, above in enumerate(_walk_bounds(cursor, NO_BOUND) if query.has_words else (0,)):
-            if number == 1:
-                has_many = _has_many(cursor, query, None)
-            if number == WALKED and has_many:
-                return found, True
-            fitting = _matching_ids_sql(query.has_words, len(query.tags), False, is_walked=has_many or number == 0)
-            select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"
-            cursor.execute(select, params | {"above": above, "count": count - len(found)})
-            found += [row[0] for row in cursor.fetchall()]
-            if len(found) >= count:
-                return found, True
-            params["below"] = above
-    return found, False
+    ids, bound = _find_candidates(query, None, NO_BOUND, count, PRIMARY)
+    return ids, bool(bound) or len(ids) == count
 
 
-def _find_candidates(
-    query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
-) -> _CandidateBatch:
-    params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
+def _visible_among(ids: Sequence[int], reader: User | AnonymousUser, count: int) -> list[ItemBody]:
+    """The newest `count` of these items that `reader` may see and search may show."""
+    if not ids:
+        return []
+    params = {"ids": id_array(ids), "reader": reader.pk or 0, "count": count}
+    return bodies(fetch(FOUND, params, into=ItemRow.without_original), reader, Context.PUBLIC)
+
+
+def _find_candidates(query: Query, sender_id: int | None, below: int, count: int, on: str) -> _CandidateBatch:
+    """The newest `count` matching ids, visible or not."""
+    params: dict[str, Any] = {"words": query.tsquery}
     parts = query.has_words, len(query.tags), sender_id is not None
     if query.tags:
         params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
@@ -116,24 +110,25 @@ def _find_candidates(
         params["sender"] = sender_id
     found: list[int] = []
     has_many = False
-    with connections[on].cursor() as cursor:
-        has_stretches = query.has_words or len(query.tags) + (sender_id is not None) > 1
-        for number, above in enumerate(_walk_bounds(cursor, below) if has_stretches else (0,)):
-            if number == 1:
-                has_many = _has_many(cursor, query, sender_id)
-            if number == WALKED and has_many and below:
-                return _CandidateBatch(found, below)
-            # Not prepared: no plan suits all words. For phrases PostgreSQL underestimates, and would use the index
-            # among the newest, too.
-            select = _candidates_sql(*parts, is_walked=has_many or number == 0)
-            cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
-            rows = [_Candidate._make(row) for row in cursor.fetchall()]
-            found += [row.item_id for row in rows if row.is_visible]
-            if rows and rows[-1].number == ITEM_CANDIDATES and len(found) < count:
-                return _CandidateBatch(found, rows[-1].item_id)
-            if len(found) >= count:
-                break
-            below = above
+    has_stretches = query.has_words or len(query.tags) + (sender_id is not None) > 1
+    for number, above in enumerate(_walk_bounds(below, on) if has_stretches else (0,)):
+        if number == 1:
+            has_many = _has_many(query, sender_id, on)
+        if number == WALKED and has_many and below:
+            return _CandidateBatch(found, below)
+        is_walked = has_many or number == 0
+        select = _matching_ids_sql(*parts, is_walked=is_walked)
+        asked = params | {"below": below, "above": above, "count": count - len(found)}
+        if is_walked:
+            rows = fetch(select, asked, on=on)
+        else:  # Not prepared: no plan suits all words.
+            with connections[on].cursor() as cursor:
+                cursor.execute(select, asked)
+                rows = cursor.fetchall()
+        found += [item_id for (item_id,) in rows]
+        if len(found) >= count:
+            break
+        below = above
     return _CandidateBatch(found, None)
 
 
@@ -144,8 +139,9 @@ WALKED_DOCUMENTS = """
 """
 
 
-def _matching_ids_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
-    """SQL of the ids that match all parts of a query, newest first. `is_walked`: documents are compared one by one."""
+@cache
+def _matching_ids_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
+    """SQL of the newest ids that match all parts of a query. `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
@@ -164,17 +160,22 @@ def _matching_ids_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_w
     fitting = " AND ".join(conditions).replace("{place}", place)
     # OFFSET 0: plan for everything in the stretch. For the few ids of a page, the planner would scan past everything
     # instead of using the index. For rare words that is the whole table.
-    return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"
+    return f"""
+        SELECT id FROM (
+            SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0
+        ) fitting LIMIT %(count)s
+    """
 
 
-def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
+def _has_many(query: Query, sender_id: int | None, on: str) -> bool:
     """Whether each part alone matches more than `INDEXED` items. Matches of all may then be few and hard to find."""
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
     if query.phrases:
         words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.wanted))  # a repeated word is no rarer
         parts.append(("items_itemdocument WHERE document @@ %s::tsquery", " & ".join(words)))
-    return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
+    with connections[on].cursor() as cursor:
+        return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
 
 
 def _estimate(cursor: Any, source: str, value: Any) -> int:
@@ -182,34 +183,8 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
     return int(cursor.fetchone()[0][0]["Plan"]["Plan Rows"])
 
 
-@cache
-def _candidates_sql(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
-    """The statement for the visible candidates. It also returns the last candidate, visible or not, if the limit was
-    reached.
-    """
-    return f"""
-        WITH candidate AS NOT MATERIALIZED (
-            SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
-                {_matching_ids_sql(has_words, tag_count, has_sender, is_walked=is_walked)}
-            ) fitting ORDER BY id DESC LIMIT %(candidates)s
-        )
-        SELECT id, number, is_visible FROM (
-            SELECT c.id, c.number, i.repost_of_id IS NULL AND {is_listed("i")} AND {VISIBLE} AS is_visible
-            FROM candidate c JOIN items_item i ON i.id = c.id JOIN accounts_user s ON s.id = i.sender_id
-            ORDER BY c.id DESC OFFSET 0
-        ) seen WHERE is_visible OR number = %(candidates)s ORDER BY id DESC LIMIT %(count)s
-    """
-
-
-def _walk_bounds(cursor: Any, below: int) -> Iterable[int]:
-    cursor.execute(
-        """
-        SELECT max(item_id), min(item_id), count(*) FROM (
-            SELECT item_id FROM items_itemdocument WHERE item_id < %s ORDER BY item_id DESC LIMIT %s) newest
-        """,
-        [below, WALK],
-    )
-    last, first, walked = cursor.fetchone()
+def _walk_bounds(below: int, on: str) -> Iterable[int]:
+    ((last, first, walked),) = fetch(BOUNDS, [below, WALK], on=on)
     if walked == WALK:
         yield first
         yield max(first - (last - first) * STEP, 0)

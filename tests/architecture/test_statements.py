@@ -53,7 +53,7 @@ CALLS: dict[str, Callable[[Site], object]] = {
     "stream": lambda site: news.news_for(
         [Listener(reader=site.reader.pk, item=None, session=None)], [(Position(1, 1), Published(site.post))]
     ),
-    "search": lambda site: search._find_candidates(parse("words"), None, site.reader, NO_BOUND, 20, "default"),
+    "search": lambda site: search.search_items(parse("words"), site.reader),
     "notifications": lambda site: notifications_page(site.reader),
     "bells": lambda site: bells.ring(site.post),
     "counts": lambda site: unread_counts([site.reader.pk]),

@@ -1,35 +1,30 @@
     WITH mine AS MATERIALIZED (
-        SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight FROM (
-            SELECT followee_id, created_at FROM relations_follow WHERE follower_id = $2 AND created_at < $1
-            ORDER BY id DESC LIMIT 30) newest
+        SELECT followee_id, exp(-least(greatest(date_part('epoch', $1 - created_at) / 31536000, 0), 100)) AS weight FROM (
+            SELECT followee_id, created_at FROM relations_follow WHERE follower_id = $2 ORDER BY id DESC LIMIT 30) newest
     ), alike AS MATERIALIZED (
         SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
         FROM mine CROSS JOIN LATERAL (
-            SELECT follower_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight, count(*) OVER () AS followers FROM (
-                SELECT follower_id, created_at FROM relations_follow WHERE followee_id = mine.followee_id AND created_at < $1
-                ORDER BY id DESC LIMIT 20) newest
+            SELECT follower_id, exp(-least(greatest(date_part('epoch', $1 - created_at) / 31536000, 0), 100)) AS weight, count(*) OVER () AS followers FROM (
+                SELECT follower_id, created_at FROM relations_follow WHERE followee_id = mine.followee_id ORDER BY id DESC LIMIT 20) newest
         ) f WHERE f.follower_id <> $2 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
         FROM alike CROSS JOIN LATERAL (
-            SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 15552000, 100)) AS weight, count(*) OVER () AS follows FROM (
-                SELECT followee_id, created_at FROM relations_follow WHERE follower_id = alike.follower_id AND created_at < $1
-                ORDER BY id DESC LIMIT 40) newest
+            SELECT followee_id, exp(-least(greatest(date_part('epoch', $1 - created_at) / 15552000, 0), 100)) AS weight, count(*) OVER () AS follows FROM (
+                SELECT followee_id, created_at FROM relations_follow WHERE follower_id = alike.follower_id ORDER BY id DESC LIMIT 40) newest
         ) f GROUP BY 1
     ), friends AS (
         SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
         FROM (SELECT * FROM mine LIMIT 15) mine CROSS JOIN LATERAL (
-            SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 15552000, 100)) AS weight, count(*) OVER () AS follows FROM (
-                SELECT followee_id, created_at FROM relations_follow WHERE follower_id = mine.followee_id AND created_at < $1
-                ORDER BY id DESC LIMIT 20) newest
+            SELECT followee_id, exp(-least(greatest(date_part('epoch', $1 - created_at) / 15552000, 0), 100)) AS weight, count(*) OVER () AS follows FROM (
+                SELECT followee_id, created_at FROM relations_follow WHERE follower_id = mine.followee_id ORDER BY id DESC LIMIT 20) newest
         ) f GROUP BY 1
     ), followers AS (
-        SELECT follower_id AS sender_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight FROM (
-            SELECT follower_id, created_at FROM relations_follow WHERE followee_id = $2 AND created_at < $1 ORDER BY id DESC LIMIT 50) newest
+        SELECT follower_id AS sender_id, exp(-least(greatest(date_part('epoch', $1 - created_at) / 31536000, 0), 100)) AS weight FROM (
+            SELECT follower_id, created_at FROM relations_follow WHERE followee_id = $2 ORDER BY id DESC LIMIT 50) newest
     ), met AS (
         SELECT item_id FROM (
-            SELECT item_id FROM items_like WHERE user_id = $2 AND created_at < $1
-            ORDER BY item_id DESC LIMIT 40) liked
+            SELECT item_id FROM items_like WHERE user_id = $2 ORDER BY item_id DESC LIMIT 40) liked
         UNION ALL
         SELECT reply_to_id FROM (
             SELECT reply_to_id FROM items_item WHERE sender_id = $2 AND id < $3
@@ -46,12 +41,12 @@
             UNION ALL SELECT sender_id, 0.3 * weight, 'follower' FROM followers
             UNION ALL SELECT sender_id, 0.5::float8 * weight / max(weight) OVER (), 'known' FROM known
             OFFSET 0  -- or the followees are read once for each of the four
-        ) near WHERE sender_id <> $2 AND sender_id NOT IN (
-            SELECT followee_id FROM relations_follow WHERE follower_id = $2 AND created_at < $1)
+        ) near WHERE sender_id <> $2 AND sender_id NOT IN (SELECT followee_id FROM relations_follow WHERE follower_id = $2)
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
 , posts AS MATERIALIZED (
-        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.is_friend, s.weight * 0.95 ^ (p.place - 1) AS weight
+        SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.is_friend,
+            s.weight * 0.95::float8 ^ (p.place - 1) AS weight
         FROM senders s CROSS JOIN LATERAL (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS place FROM (
                 SELECT i.id FROM items_item i
@@ -61,7 +56,7 @@
     ),
     told AS MATERIALIZED (
         SELECT s.sender_id, (
-            SELECT count(*) FROM mine WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id AND f.created_at < $1 OFFSET 0)
+            SELECT count(*) FROM mine WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id  OFFSET 0)
         ) AS friends FROM (SELECT sender_id FROM posts WHERE is_friend GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 20) s
     )
     SELECT id, weight::float8, CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends

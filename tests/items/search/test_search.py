@@ -21,7 +21,7 @@ from relations import actions as relations
 from storage.ids import MAX_ID
 from tests.support.factories import UserFactory
 from tests.support.index_reads import entries_read
-from tests.support.statements import statements
+from tests.support.statements import as_sent, statements
 
 pytestmark = pytest.mark.django_db
 
@@ -252,18 +252,18 @@ def test_the_newest_are_walked_whatever_postgresql_expects() -> None:
     ):
         with statements() as sent:
             find(parse('"pear apple pear"'))
-        asked = [one for one in sent if "document @@" in one]
-        assert search.WALKED_DOCUMENTS in asked[0]
-        assert all(search.WALKED_DOCUMENTS not in one for one in asked[1:])
+        asked, walked = [as_sent(one) for one in sent if "document @@" in one], as_sent(search.WALKED_DOCUMENTS)
+        assert walked in asked[0]
+        assert all(walked not in one for one in asked[1:])
 
 
 @pytest.mark.parametrize("is_walked", [True, False])
 def test_a_walk_asks_no_index_of_words(is_walked: bool) -> None:
-    params = {"reader": 0, "words": "'pear' <-> 'apple'", "candidates": 10, "count": 10, "below": MAX_ID, "above": 0}
+    params = {"words": "'pear' <-> 'apple'", "count": 10, "below": MAX_ID, "above": 0}
     publish("pear apple")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        cursor.execute(f"EXPLAIN {search._candidates_sql(True, 0, False, is_walked=is_walked)}", params)
+        cursor.execute(f"EXPLAIN {search._matching_ids_sql(True, 0, False, is_walked=is_walked)}", params)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert ("Subquery Scan on d" in plan) == is_walked, plan
     assert not is_walked or "item_words" not in plan, plan
