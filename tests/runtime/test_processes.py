@@ -37,11 +37,12 @@ def loaded(statement: str, folder: Path) -> set[str]:
 
 def test_the_supervisor_has_no_django(tmp_path: Path) -> None:
     found = loaded(
-        "import runtime.environment, runtime.up; up = runtime.up.Up(runtime.environment.read())",
+        "import runtime.up; from pathlib import Path; up = runtime.up.Up(runtime.up.options_from_child(Path.cwd()))",
         tmp_path,
     )
     assert "runtime.supervisor" in found
     assert not {name for name in found if name.partition(".")[0] in {"django", "celery", "redis", "psycopg"}}
+    assert not {name for name in found if name.startswith(("pydantic", "asyncio", "runtime.options"))}
 
 
 def test_manage_up_reaches_the_supervisor_without_django(tmp_path: Path) -> None:
