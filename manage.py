@@ -25,10 +25,6 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from runtime.environment import OptionsError
 
 ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("FEEDSITE_VENV") or ROOT / ".venv").absolute()
@@ -320,7 +316,7 @@ def run_command(argv: list[str]) -> None:
         else:
             execute_from_command_line(argv)
     except OptionsError as error:
-        exit_with_errors(error)
+        error.exit()
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
     except (OperationalError, InterfaceError, ProgrammingError, RedisError) as error:
@@ -346,14 +342,12 @@ def run_site(arguments: list[str]) -> None:
     """Run `up`, without Django."""
     # Otherwise each program would compile the whole site at each start.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    from runtime import environment, up
+    from runtime import up
     from runtime.embedded import ServerError
     from runtime.ports import PortError
 
     try:
-        up.main(environment.read(ROOT), arguments)
-    except environment.OptionsError as error:
-        exit_with_errors(error)
+        up.main(ROOT, arguments)
     except (up.UpError, PortError, ServerError) as error:
         sys.exit(f"feedsite: {error}")
 
@@ -365,7 +359,7 @@ def set_up(arguments: list[str]) -> None:
     try:
         setup.main(arguments)
     except environment.OptionsError as error:
-        exit_with_errors(error)
+        error.exit()
     except setup.SetupError as error:
         sys.exit(f"feedsite: {error}")
 
@@ -377,7 +371,7 @@ def restart_programs(arguments: list[str]) -> None:
     try:
         restart.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
-        exit_with_errors(error)
+        error.exit()
     except restart.RestartError as error:
         sys.exit(f"feedsite: {error}")
 
@@ -389,15 +383,9 @@ def upgrade(arguments: list[str]) -> None:
     try:
         upgrade.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
-        exit_with_errors(error)
+        error.exit()
     except (upgrade.UpgradeError, restart.RestartError) as error:
         sys.exit(f"feedsite: {error}")
-
-
-def exit_with_errors(error: OptionsError) -> NoReturn:
-    """Print every wrong variable, and exit."""
-    print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
-    sys.exit(2)
 
 
 if __name__ == "__main__":

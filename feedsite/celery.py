@@ -32,7 +32,6 @@ def share_memory(**kwargs: Any) -> None:
     """Load what tasks need, and hide the current objects from the garbage collector before the forks."""
     import_module("feedsite.loading").load_tasks()  # once Django is set up
     import_module("storage.postgresql").set_process_timeout(math.inf)  # `up` forks it from a process with web's bound
-    gc.collect()
     gc.freeze()
 
 

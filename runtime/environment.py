@@ -4,10 +4,11 @@ Values that may hold a secret are never shown.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin
 
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
@@ -26,6 +27,11 @@ class OptionsError(RuntimeError):
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = tuple(lines)
+
+    def exit(self) -> NoReturn:
+        """Print every wrong variable, and exit."""
+        print("\n".join(f"feedsite: {line}" for line in self.lines), file=sys.stderr)
+        sys.exit(2)
 
 
 def read(folder: Path = BASE_DIR) -> Options:

@@ -55,7 +55,7 @@ def load() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
     import_module("django").setup(set_prefix=False)
     import_module("feedsite.loading").load_all()
-    preloaded.freeze_heap()
+    gc.freeze()
     gc.enable()
 
 

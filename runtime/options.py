@@ -381,12 +381,7 @@ SMALL_VALUES = {
     "media_megapixels": 12,
     "stream_cap": 1000,
 }
-"""Defaults with `FEEDSITE_SMALL=1`."""
-SMALL_MEANS = (
-    "FEEDSITE_SMALL=1: one process each for pages, tasks and other servers, 64 MB for the feeds server, pictures up to "
-    "12 megapixels, 1,000 streams"
-)
-"""Printed by `up`."""
+"""Defaults with `FEEDSITE_SMALL=1`. `up` prints what they mean (runtime/up.py)."""
 VARIABLES = {
     str(field.validation_alias or f"FEEDSITE_{name.upper()}"): name for name, field in Options.model_fields.items()
 }

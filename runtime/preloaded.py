@@ -21,7 +21,7 @@ def load(target: str) -> ModuleType:
     gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
     import_module("feedsite.loading").load_pages()  # after the application, which sets Django up
-    freeze_heap()
+    gc.freeze()
     gc.enable()
     return module
 
@@ -37,12 +37,6 @@ def install_queue(module: ModuleType) -> None:
 def is_worth_logging(record: logging.LogRecord) -> bool:
     """Log filter: False for granian's warnings about many threads, which only queue."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
-
-
-def freeze_heap() -> None:
-    """Hide current objects from the garbage collector, also after forks."""
-    gc.collect()
-    gc.freeze()
 
 
 def main(words: Sequence[str]) -> None:

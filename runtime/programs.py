@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime import shedding
 from runtime.embedded import IS_LINUX, Home, lock_file, try_lock
-from runtime.options import Options
 from runtime.version import VERSION
+
+if TYPE_CHECKING:
+    from runtime.options import Options
 
 NAMES = ("web", "stream", "grpc", "worker")
 """In stop order: first no new requests, then no new tasks, then running tasks end."""
@@ -19,6 +21,8 @@ LOCK = "program"
 PROGRAM = "FEEDSITE_PROGRAM"
 """In the environment of each program: its name, version and data folder."""
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
+PREPARED = "prepared"
+"""The file in `run/` that says for which files and database `prepare` did its work."""
 LOADER = "loader"
 """The process that loads the site once, and forks `FORKED` under `up`."""
 FORKED = ("web", "stream", "worker")
@@ -61,12 +65,12 @@ class ProgramDefinition(NamedTuple):
     environ: dict[str, str]
 
 
-def default_address(options: Options) -> ProgramAddress:
+def default_address(options: "Options") -> ProgramAddress:
     """The default host and ports. The stream's port follows PORT."""
     return ProgramAddress(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
-def programs(options: Options, at: ProgramAddress) -> Iterator[ProgramDefinition]:
+def programs(options: "Options", at: ProgramAddress) -> Iterator[ProgramDefinition]:
     """The definitions of all programs. Beat and the lane `outside` are children of the worker.
 
     See docs/decisions.md: Programs load the site before they fork.
@@ -106,18 +110,18 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[ProgramDefinition
     yield ProgramDefinition("worker", [*worker.split(), *beat], quiet | named("worker"))
 
 
-def programs_of_up(options: Options, at: ProgramAddress) -> list[ProgramDefinition]:
+def programs_of_up(options: "Options", at: ProgramAddress) -> list[ProgramDefinition]:
     """The definitions of all processes of `up`. Where forking is safe, the loader too."""
     return [*programs(options, at), *([loader(options)] if IS_LINUX else [])]
 
 
-def loader(options: Options) -> ProgramDefinition:
+def loader(options: "Options") -> ProgramDefinition:
     """The definition of the loader."""
     room = " " * LOADER_ROOM
     return ProgramDefinition(LOADER, ["runtime.loader", room], program_environ(options) | {PROGRAM: room})
 
 
-def program_environ(options: Options) -> dict[str, str]:
+def program_environ(options: "Options") -> dict[str, str]:
     """The variables of all programs."""
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]

@@ -3,8 +3,8 @@
 granian's threads are doors: a door queues the request and returns. This module's threads answer. Doors also refuse late
 requests, because all threads may wait for a frozen server.
 
-The thread that answered last is the first to answer again, so few threads do the work of a quiet site. The others end
-after a while with their sessions of PostgreSQL, which take about 15 MB each.
+The thread that answered last is the first to answer again, so few threads do the work of a quiet site. A thread
+without work ends after a while, with its session of PostgreSQL, which takes about 15 MB.
 
 granian drops a body when its call returns, so the door of a request with a body stays until the answer. The request
 that would take the last of `DOORS` doors is refused at once.
@@ -36,7 +36,7 @@ HELD = 32
 DOORS = HELD + 1
 """Maximum threads of granian. It starts them as needed, and ends idle ones."""
 IDLE_SECONDS = 60.0
-"""After this time without a request a thread ends, unless it is the last one."""
+"""After this time without a request a thread ends."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 PROBES_LATE = 8
 
@@ -127,9 +127,8 @@ class RequestQueue:
                 self.idle.append(woken)
                 if not woken.wait(IDLE_SECONDS) and woken in self.idle:
                     self.idle.remove(woken)
-                    if self.started > 1:
-                        self.started -= 1
-                        return None
+                    self.started -= 1
+                    return None
             return self.waiting.popleft()
 
     def _run(self, runner: Runner, each: QueuedRequest) -> None:

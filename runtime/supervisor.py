@@ -78,6 +78,8 @@ class Supervisor:
         up = False
         with self._woken_by_signals():
             try:
+                for child in self.children:
+                    self._listen(child)  # some may run already
                 while not self.signals:
                     self._restart_ended(give_up=not up)
                     self._relay(self._seconds() if up else 0.05)
@@ -209,6 +211,9 @@ class Supervisor:
 
     def _start(self, child: Child) -> None:
         child.start()
+        self._listen(child)
+
+    def _listen(self, child: Child) -> None:
         if child.process is not None and child.process.stdout is not None:
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 

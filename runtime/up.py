@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -15,13 +16,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
-from runtime.options import SMALL_MEANS, Options
 from runtime.ports import PortError, reserved_port
-from runtime.programs import FORKED, LOADER, METRICS, ProgramAddress, ProgramDefinition, programs_of_up
+from runtime.programs import FORKED, LOADER, METRICS, PREPARED, ProgramAddress, ProgramDefinition, programs_of_up
 from runtime.supervised import ForkedProgram, Loader, Program
 from runtime.supervisor import NEXT, TAG, ProgramError, Supervisor, Terminal, end_leftovers
+
+if TYPE_CHECKING:
+    from runtime.options import Options
 
 ABOUT = (
     "Run the site: servers, migrations, web, stream, worker and beat, and gRPC if FEEDSITE_GRPC_PORT is set. An empty "
@@ -34,6 +39,13 @@ ROOM_MB, NEW_ROOM_MB = 40, 300
 """Free megabytes required on the disk: for two WAL segments, or for a whole new site."""
 DISK_SECONDS = 60.0
 """Maximum seconds for the version on the disk to list its programs."""
+DERIVED = ("base_dir", "servers", "is_proxied", "metrics_folder")
+"""What programs need of the options beside their fields."""
+SMALL_MEANS = (
+    "FEEDSITE_SMALL=1: one process each for pages, tasks and other servers, 64 MB for the feeds server, pictures up to "
+    "12 megapixels, 1,000 streams"
+)
+"""What `SMALL_VALUES` of runtime/options.py mean."""
 
 
 class UpError(RuntimeError):
@@ -48,17 +60,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(options: Options, arguments: Sequence[str]) -> None:
-    """Run `up`."""
+def main(folder: Path, arguments: Sequence[str]) -> None:
+    """Run `up` with the settings of a folder."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
-    Up(options).run(demo=parser.parse_args(arguments).demo)
+    demo = parser.parse_args(arguments).demo
+    Up(options_from_child(folder)).run(demo=demo)
+
+
+def options_from_child(folder: Path) -> "Options":
+    """The settings, read by a child process: the libraries that check them would keep 15 MB of this one.
+
+    Also sets the variables that a file adds. If settings are wrong, the child says so, and this process exits.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        send_options(folder, writing)
+        sys.exit()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        sent = pipe.read()
+    if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        sys.exit(code)
+    variables, values = pickle.loads(sent)  # noqa: S301 (our own)
+    os.environ.update(variables)
+    return cast("Options", SimpleNamespace(**values))
+
+
+def send_options(folder: Path, writing: int) -> None:
+    """Read the settings and write them to a pipe. Exits if they are wrong."""
+    from runtime import environment
+
+    try:
+        options = environment.read(folder)
+    except environment.OptionsError as error:
+        error.exit()
+    values = {name: getattr(options, name) for name in (*type(options).model_fields, *DERIVED)}
+    with os.fdopen(writing, "wb") as pipe:
+        pickle.dump((dict(os.environ), values), pipe)
 
 
 class Up:
     """One run of the site."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: "Options") -> None:
         self.options = options
         self.say = Terminal(options.log_format)
         self.supervisor = Supervisor([], tend=self.tend_servers, say=self.say)
@@ -81,14 +127,16 @@ class Up:
                 stream_port(options) as stream,
                 grpc_port(options) as grpc,
                 self.run_prepare(demo=demo or self.has_demo()) as process,
+                self.load_early(ProgramAddress(options.host, options.port, stream, grpc)) as at,
                 options.servers.ensure(),
                 stopping(process),  # before the servers, which it uses
             ):
                 if options.small:
                     self.say(SMALL_MEANS)
-                self.wait_for_tables(process)
+                if self.wait_for_tables(process):
+                    self.stop_loader()  # it may have read older static files
                 if not self.is_stopping:
-                    self.supervise(ProgramAddress(options.host, options.port, stream, grpc), process)
+                    self.supervise(at, process)
 
     def has_demo(self) -> bool:
         """Whether an empty database gets demo users unasked: an embedded one that is not public."""
@@ -114,17 +162,41 @@ class Up:
         with process, stopping(process):
             yield process
 
-    def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
-        """Wait until programs may start. Raises SystemExit if `prepare` failed."""
+    @contextlib.contextmanager
+    def load_early(self, at: ProgramAddress) -> Iterator[ProgramAddress]:
+        """Load the site while `prepare` runs, unless this is the first start."""
+        self.supervisor.children = supervised_programs(self.options, at)
+        try:
+            if (self.options.servers.home.run / PREPARED).exists():
+                for loader in self.loaders():
+                    with contextlib.suppress(OSError):  # the supervisor tries again
+                        loader.start()
+            yield at
+        finally:
+            self.stop_loader()
+
+    def loaders(self) -> list[Loader]:
+        """The supervisor's loader, where forking is safe."""
+        return [each for each in self.supervisor.children if isinstance(each, Loader)]
+
+    def stop_loader(self) -> None:
+        """Stop the loader if it runs."""
+        for loader in self.loaders():
+            loader.clear()
+
+    def wait_for_tables(self, process: "subprocess.Popen[str]") -> bool:
+        """Wait until programs may start. True if `prepare` had work to do. Raises SystemExit if it failed."""
         assert process.stdout is not None  # noqa: S101 (for the type checker)
+        had_work = False
         for line in iter(process.stdout.readline, "\n"):
             if not line:
                 raise SystemExit(process.wait() or 1)
             self.say(line.rstrip("\n"))
+            had_work = True
+        return had_work
 
     def supervise(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Run the programs until a signal. Raises UpError if one does not start."""
-        self.supervisor.children = supervised_programs(self.options, at)
         self.supervisor.anew = lambda: programs_of_disk(self.options, at)
         name = accepted_host(self.options.allowed_hosts)
 
@@ -216,7 +288,7 @@ def restart_progress_file(home: Home) -> Path:
 
 
 @contextlib.contextmanager
-def stream_port(options: Options) -> Iterator[int]:
+def stream_port(options: "Options") -> Iterator[int]:
     """Reserve FEEDSITE_STREAM_PORT, or the next free port. Behind a proxy only the next one. Raises PortError."""
     if asked := options.stream_port or (options.is_proxied and options.port + 1):
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
@@ -234,7 +306,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def grpc_port(options: Options) -> Iterator[int]:
+def grpc_port(options: "Options") -> Iterator[int]:
     """Reserve FEEDSITE_GRPC_PORT, or yield 0 if it is not set. Raises PortError."""
     if not options.grpc_port:
         yield 0
@@ -244,7 +316,9 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised_programs(options: Options, at: ProgramAddress, found: Sequence[ProgramDefinition] = ()) -> list[Program]:
+def supervised_programs(
+    options: "Options", at: ProgramAddress, found: Sequence[ProgramDefinition] = ()
+) -> list[Program]:
     """The programs to run (`found`, or this version's), tagged with this site. Forked, if there is a loader."""
     tags = site_variables(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
@@ -267,7 +341,7 @@ def python(definition: ProgramDefinition) -> list[str]:
     return [sys.executable, "-m", *definition.command]
 
 
-def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
+def programs_of_disk(options: "Options", at: ProgramAddress) -> list[Program]:
     """The programs of the code on the disk, which may be newer. Raises ProgramError."""
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
@@ -280,7 +354,7 @@ def programs_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
     return supervised_programs(options, at, found)
 
 
-def site_variables(options: Options, at: ProgramAddress) -> dict[str, str]:
+def site_variables(options: "Options", at: ProgramAddress) -> dict[str, str]:
     """Variables that assign a program to this site."""
     tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder)}
     if not options.is_proxied:

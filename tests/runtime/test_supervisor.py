@@ -134,6 +134,33 @@ def test_a_site_survives_what_is_killed(site: Site, folder: Path, port: int) -> 
     assert manage(folder, "shell", "-v", "0", "-c", COUNT) == users, "also without the site"
 
 
+@pytest.mark.long
+@pytest.mark.django_db
+def test_the_next_start_loads_the_site_while_the_database_is_checked(site: Site, folder: Path, port: int) -> None:
+    """Once more if the check changed something that was loaded, as static files."""
+    site.end()
+    for has_work in (False, True):
+        if has_work:
+            (folder / "run" / "prepared").write_text("another version")
+        again = Site(folder, port)
+        try:
+            assert wait_for(lambda site=again: child_with(site, b"runtime.loader"), 60), again.printed
+            early = child_with(again, b"runtime.loader")
+            assert child_with(again, b"prepare")
+            again.wait_until_up()
+            assert ("updating the database" in again.printed) == has_work
+            assert (child_with(again, b"runtime.loader") == early) != has_work
+        finally:
+            again.end()
+        assert not again.leftovers()
+
+
+def child_with(site: Site, words: bytes) -> int:
+    """The child with these words in its command line, or 0."""
+    children = Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split()
+    return next((int(pid) for pid in children if words in Path(f"/proc/{pid}/cmdline").read_bytes()), 0)
+
+
 def rpc_port(site: Site) -> int:
     return int(re.search(r"gRPC is at 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
 

@@ -16,6 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from runtime.apps import ENVIRONMENT
 from runtime.embedded import START_SECONDS, wait_for
+from runtime.programs import PREPARED
 
 
 class Command(BaseCommand):
@@ -30,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
         """Migrate, collect static files, write an empty line. Then fill an empty database, and write how to sign in."""
         settings.SERVERS.home.make()
-        record, files = settings.SERVERS.home.run / "prepared", hash_of_files()
+        record, files = settings.SERVERS.home.run / PREPARED, hash_of_files()
         recorded = record.read_text() if record.exists() else ""
         self.check(tags=[ENVIRONMENT] if recorded.startswith(files) else None)
         if not wait_for(settings.SERVERS.running, START_SECONDS):  # `up` starts them meanwhile
