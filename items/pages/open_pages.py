@@ -43,7 +43,7 @@ from items.visibility import VISIBLE, quoted_visible
 from storage import keys
 from storage.connections import fetch, id_array
 from web import rates
-from web.compression import takes_gzip
+from web.compression import takes
 from web.pages import PageRequest, View, theme
 from web.rest import scope_of
 
@@ -283,7 +283,7 @@ def _etag(body: bytes, nonce: str) -> str:
 def _again(request: HttpRequest, kept: CachedPage) -> HttpResponse:
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
-    is_compressed = takes_gzip(request)
+    is_compressed = takes(request, "gzip")
     response = HttpResponse(body if is_compressed else gzip.decompress(body), headers=kept.headers)
     if is_compressed:
         response.headers["Content-Encoding"] = "gzip"
