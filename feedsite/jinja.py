@@ -50,8 +50,9 @@ def environment(**options: Any) -> Environment:
         return Markup(made.get_template(name).render())  # noqa: S704 (a page's own part)
 
     @cache
-    def empty_fields(_language: str | None, _is_for_members: bool) -> Markup:
-        return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
+    def empty_fields(_language: str | None, _is_for_members: bool, is_short: bool) -> Markup:
+        fields = made.get_template("items/_fields.html")
+        return Markup(fields.render(form=ItemForm.fresh(), is_short=is_short))  # noqa: S704
 
     @cache
     def empty_reply_fields(_language: str | None, _is_for_members: bool) -> str:
@@ -61,11 +62,14 @@ def environment(**options: Any) -> Environment:
         """A part of pages, rendered once per language."""
         return drawn(name, get_language())
 
-    def fields_of(form: ItemForm) -> Markup:
-        """The fields of a post's form. Empty ones are rendered once per language and kind of site."""
+    def fields_of(form: ItemForm, is_short: bool = False) -> Markup:
+        """The fields of a post's form. Empty ones are rendered once per language and kind of site.
+
+        `is_short`: without the tools, which scripts put in (parts.js).
+        """
         kind = get_language(), words.last_known_site().is_for_members
         if form.is_empty:
-            return empty_fields(*kind)
+            return empty_fields(*kind, is_short)
         if form.is_empty_reply:
             return Markup(empty_reply_fields(*kind).replace(f"reply-{EXAMPLE}-", f"reply-{form.answered}-"))  # noqa: S704
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
@@ -74,6 +78,7 @@ def environment(**options: Any) -> Environment:
         "_": translated,
         "shared_part": shared_part,
         "fields_of": fields_of,
+        "empty_form": ItemForm.fresh,
         "url": url,
         "static": cache(static),
         "icon": icon,

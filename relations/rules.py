@@ -7,6 +7,8 @@ See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 
 READER = "%(reader)s"
 """The reader's id. It is 0 for readers who are not signed in: no relation has this id."""
+STRANGER = "0"
+"""A reader who is not signed in. With this in place of `READER` the rules ask no relation."""
 PROBED = "OFFSET 0"
 
 
@@ -21,7 +23,7 @@ def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = Tr
     reader's followees.
     """
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
-    return _exists("relations_follow f", condition, is_probe=is_probe)
+    return _relates("relations_follow f", (follower, followee), condition, is_probe=is_probe)
 
 
 def has_requested(follower: str, followee: str, also: str = "") -> str:
@@ -33,12 +35,12 @@ def has_requested(follower: str, followee: str, also: str = "") -> str:
 def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
     """Whether one blocks the other. `is_probe` is as in `follows`."""
     condition = f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}"
-    return _exists("relations_block b", condition, is_probe=is_probe)
+    return _relates("relations_block b", (blocker, blocked), condition, is_probe=is_probe)
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
     """Whether one mutes the other. `also`: conditions on the mute `m`. Expired mutes count until deleted."""
-    return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
+    return _relates("relations_mute m", (muter, muted), f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
 def mute_end(muter: str, muted: str) -> str:
@@ -124,6 +126,10 @@ def may_be_proposed(user: str, reader: str) -> str:
         f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} "
         f"AND NOT {has_requested(reader, other)} AND {is_wanted(reader, other)}"
     )
+
+
+def _relates(table: str, users: tuple[str, str], condition: str, *, is_probe: bool = True) -> str:
+    return "false" if STRANGER in users else _exists(table, condition, is_probe=is_probe)
 
 
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:

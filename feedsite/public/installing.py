@@ -19,7 +19,7 @@ from accounts.about.logo import icon_url
 from accounts.about.site import Site
 from accounts.about.words import favicon_of, theme_of
 
-FRAME = ("pages.css", "members.js", "strangers.js", "offline.js", "icons.svg", "icon.svg")
+FRAME = ("pages.css", "offline.js", "icons.svg", "icon.svg")
 """Static files that the worker keeps: those of every page."""
 
 

@@ -9,7 +9,6 @@ the layers that concern members. Each answer is counted and verified.
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
 
-import base64
 import gzip
 import hashlib
 import time
@@ -39,11 +38,12 @@ from accounts.locale import browser_language, browser_zone
 from items.bodies import ItemBody
 from items.hydrate import QUOTING
 from items.pages.recent import Recent
-from items.visibility import VISIBLE, quoted_visible
+from items.visibility import quoted_visible, visible
+from relations.rules import STRANGER
 from storage import keys
 from storage.connections import fetch, id_array
 from web import rates
-from web.compression import takes_gzip
+from web.compression import takes
 from web.pages import PageRequest, View, theme
 from web.rest import scope_of
 
@@ -64,15 +64,15 @@ MESSAGES_COOKIE = "messages"
 
 STANDS = f"""
     SELECT (
-        SELECT count(*) FROM unnest(%(items)s::bigint[], %(versions)s::text[], %(media)s::text[])
+        SELECT count(*) FROM unnest(%(items)s::bigint[], %(versions)s::timestamptz[], %(media)s::text[])
             AS shown (id, version, media)
         JOIN items_item i ON i.id = shown.id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.modified_at = shown.version::timestamptz AND {VISIBLE} AND shown.media = coalesce((
+        WHERE i.modified_at = shown.version AND {visible("i", "s", STRANGER)} AND shown.media = coalesce((
             SELECT string_agg((facts->>'name') || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
         SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
-        WHERE {quoted_visible("i", "o", "os")}
+        WHERE {quoted_visible("i", "o", "os", STRANGER)}
     ), (
         SELECT count(*) FROM items_item i JOIN items_linkcard c ON c.id = i.link_card_id
         WHERE i.id = ANY(%(cards)s::bigint[]) AND c.facts IS NOT NULL
@@ -92,36 +92,21 @@ class OpenPage:
 
 
 class CachedPage(msgspec.Struct):
-    """A cached page: its compressed bytes in base64, and what must be unchanged.
+    """A cached page: its compressed bytes, and what must be unchanged. It is signed for its cache key."""
 
-    It is signed for its cache key. `media` can change without the item. `quotes` are the items with a visible quoted
-    item, `cards` those with a link card.
-    """
-
-    body: str
+    body: bytes
     headers: dict[str, str]
     nonce: str
-    etag: str
-    items: list[int]
-    versions: list[str]
-    media: list[str]
-    quotes: list[int]
-    cards: list[int]
-    people: list[int]
+    counts: tuple[int, int, int, int]
+    """How many items, quotes, cards and people it has."""
+    shown: dict[str, str]
+    """What `STANDS` compares, as PostgreSQL's arrays: psycopg's dump of lists takes longer than all else."""
     until: float
     """When it is too old, by the clock of the process that made it."""
 
     def is_current(self) -> bool:
         """Whether strangers may still see everything on it, unchanged."""
-        items = {
-            "items": id_array(self.items),
-            "versions": self.versions,
-            "media": self.media,
-            "quotes": id_array(self.quotes),
-            "cards": id_array(self.cards),
-        }
-        (row,) = fetch(STANDS, items | {"people": id_array(self.people), "reader": 0})
-        return tuple(row) == (len(self.items), len(self.quotes), len(self.cards), len(self.people))
+        return fetch(STANDS, self.shown) == [self.counts]
 
 
 near: Recent[CachedPage] = Recent(NEAR)
@@ -149,8 +134,7 @@ class OpenPageMiddleware:
         if current().is_for_members:
             return None
         language = browser_language(request)
-        with translation.override(language), timezone.override(browser_zone(request)):
-            kept = near.get(keys.page(_digest(request)))
+        kept = near.get(keys.page(_digest(request, language, str(browser_zone(request)))))
         if kept is None or kept.until < time.time():
             return None
         request.resolver_match = _match(request.path_info)
@@ -176,7 +160,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
             response = view(request, *args, **kwargs).response
             patch_cache_control(response, private=True, no_cache=True)
             return response
-        key = keys.page(_digest(request))
+        key = keys.page(_digest(request, translation.get_language(), str(timezone.get_current_timezone())))
         found = cache.get(key)
         kept = _read_cached(key, found)
         if kept is not None and kept.is_current():
@@ -185,12 +169,13 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
         page = view(request, *args, **kwargs)
         if page.response.status_code != 200 or page.response.cookies:
             return page.response
+        nonce = str(request.csp_nonce)  # type: ignore[attr-defined]
+        _share(page.response, nonce)
         if found is None:
             cache.set(key, ASKED, KEPT.total_seconds())
         else:
-            _write_cached(key, request, page)
-        page.response.headers["ETag"] = _etag(page.response.content, str(request.csp_nonce))  # type: ignore[attr-defined]
-        return _shared(request, page.response)
+            _write_cached(key, nonce, page)
+        return _unless_known(request, page.response)
 
     return answer
 
@@ -207,13 +192,13 @@ def is_stranger(request: HttpRequest) -> bool:
 
 
 # --- Keeping ---------------------------------------------------------------------------------------------
-def _digest(request: HttpRequest) -> str:
+def _digest(request: HttpRequest, language: str | None, zone: str) -> str:
     parts = (
         request.scheme,
         request.get_host(),
         request.path,
-        translation.get_language(),
-        timezone.get_current_timezone_name(),
+        language,
+        zone,
         theme(request)["theme"],
         announcing.undismissed_news(request, current().news),
         _static("feedsite/pages.css"),  # changes with each version of the static files
@@ -235,23 +220,34 @@ def _signer(key: str) -> signing.Signer:
     return signing.Signer(salt=f"items.open_pages {key}")
 
 
-def _write_cached(key: str, request: HttpRequest, page: OpenPage) -> None:
+def _share(response: HttpResponse, nonce: str) -> None:
+    """Name the page, and let shared caches keep it."""
+    response.headers["ETag"] = _etag(response.content, nonce)
+    response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={int(SHARED.total_seconds())}"
+    patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])
+
+
+def _write_cached(key: str, nonce: str, page: OpenPage) -> None:
     body = gzip.compress(page.response.content, COMPRESSION, mtime=0)
     if len(body) > LARGEST_BYTES:
         return
-    nonce = str(request.csp_nonce)  # type: ignore[attr-defined]
     shown = {int(item.id): item for item in _all(page.items)}
+    quotes = [item_id for item_id, item in shown.items() if item.quote and item.quote.item]
+    cards = [item_id for item_id, item in shown.items() if item.link_card]
+    people = set(page.people)
     kept = CachedPage(
-        body=base64.b64encode(body).decode(),
+        body=body,
         headers=dict(page.response.headers),
         nonce=nonce,
-        etag=_etag(page.response.content, nonce),
-        items=list(shown),
-        versions=[item.modified_at.isoformat() for item in shown.values()],
-        media=[_media(item) for item in shown.values()],
-        quotes=[item_id for item_id, item in shown.items() if item.quote and item.quote.item],
-        cards=[item_id for item_id, item in shown.items() if item.link_card],
-        people=sorted(set(page.people)),
+        counts=(len(shown), len(quotes), len(cards), len(people)),
+        shown={
+            "items": id_array(shown),
+            "versions": _text_array(item.modified_at.isoformat() for item in shown.values()),
+            "media": _text_array(map(_media, shown.values())),
+            "quotes": id_array(quotes),
+            "cards": id_array(cards),
+            "people": id_array(people),
+        },
         until=time.time() + KEPT.total_seconds(),
     )
     cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())
@@ -264,6 +260,11 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
             yield item.repost_of
         if item.shown.quote and item.shown.quote.item:
             yield item.shown.quote.item
+
+
+def _text_array(texts: Iterable[str]) -> str:
+    quoted = (text.replace("\\", r"\\").replace('"', r"\"") for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def _media(item: ItemBody) -> str:
@@ -282,17 +283,13 @@ def _etag(body: bytes, nonce: str) -> str:
 # --- Answering -------------------------------------------------------------------------------------------
 def _again(request: HttpRequest, kept: CachedPage) -> HttpResponse:
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
-    body = base64.b64decode(kept.body)
-    is_compressed = takes_gzip(request)
-    response = HttpResponse(body if is_compressed else gzip.decompress(body), headers=kept.headers)
+    is_compressed = takes(request, "gzip")
+    response = HttpResponse(kept.body if is_compressed else gzip.decompress(kept.body), headers=kept.headers)
     if is_compressed:
         response.headers["Content-Encoding"] = "gzip"
-    response.headers["ETag"] = kept.etag
-    return _shared(request, response)
+    return _unless_known(request, response)
 
 
-def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    seconds = int(SHARED.total_seconds())
-    response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={seconds}"
-    patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])
+def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response, or 304 if the client has the page."""
     return get_conditional_response(request, etag=response.headers["ETag"], response=response) or response

@@ -295,6 +295,17 @@ def plain(visit: Visit, screen: dict[str, Any], reader: Any, media_folder: Path)
     return visitor
 
 
+def test_home_without_scripts_asks_who_may_see_a_post(plain: Visitor) -> None:
+    plain.goto("/")
+    plain.page.get_by_label("What's new?").fill("for few")
+    plain.page.get_by_label("Who can see it").select_option("Followers")
+    plain.go(plain.page.get_by_role("button", name="Publish"))
+    assert Item.objects.get().visibility == "followers"
+    plain.goto("/")
+    plain.go(plain.page.locator(".composer").get_by_role("link", name="More"))
+    expect(plain.page.locator(".titled")).to_be_visible()
+
+
 def test_plain_file_fields(plain: Visitor) -> None:
     page = plain.page
     page.locator(".files > summary").click()

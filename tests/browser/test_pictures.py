@@ -87,7 +87,7 @@ def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -
 def test_pictures_that_are_loaded_before_the_script(home: Visitor, card: Callable[[str], Locator]) -> None:
     """The placeholder must go, because it would show through transparent pictures."""
     held: list[Route] = []
-    home.page.route(re.compile(r"/members\.js"), lambda route: held.append(route))
+    home.page.route(re.compile(r"/members\."), lambda route: held.append(route))
     home.page.goto(home.site, wait_until="commit")
     image = card("four").locator(".picture img").first
     expect(image).not_to_have_js_property("naturalWidth", 0)

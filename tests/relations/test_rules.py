@@ -8,6 +8,8 @@ from items import actions as items
 from items.models import Item, Visibility
 from items.visibility import visible
 from relations import actions as relations
+from relations.rules import STRANGER
+from storage.connections import fetch
 from tests.support.factories import UserFactory
 
 FOR_MANY = f"""
@@ -49,3 +51,21 @@ def test_a_rule_for_many_readers_is_the_rule_of_each_by_every_plan() -> None:
                 cursor.execute(f"SET LOCAL {name} = {value}")
             cursor.execute(FOR_MANY, params)
             assert set(cursor.fetchall()) == wanted, methods
+
+
+@pytest.mark.django_db
+def test_the_short_rule_for_strangers_is_the_rule() -> None:
+    sender, other = UserFactory.create_batch(2)
+    relations.follow(follower=other, followee=sender)
+    relations.block(blocker=UserFactory(), blocked=sender)
+    for visibility in Visibility.values:
+        post = items.publish(sender=sender, content={"text": f"@{other.username}"}, visibility=visibility)
+        items.publish(sender=other, content={"text": "an answer"}, reply_to=post)
+        if visibility == Visibility.PUBLIC:
+            items.repost(sender=other, item=post)
+    items.delete(item=items.publish(sender=sender, content={"text": "gone"}))
+    seen = "SELECT i.id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE {} ORDER BY i.id"
+    found = fetch(seen.format(visible("i", "s", STRANGER)))
+    assert found == fetch(seen.format(visible("i", "s")), {"reader": 0})
+    assert len(found) == 3  # the public post, its answer and its repost
+    assert "relations_" not in visible("i", "s", STRANGER)

@@ -1,3 +1,4 @@
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -6,7 +7,7 @@ from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory, override_settings
 
-from web.static_files import MODULES, StaticFiles
+from web.static_files import StaticFiles, made_files
 
 NOT_FOUND = (404, b"not found")
 
@@ -48,10 +49,22 @@ def test_nothing_else_is(folder: Path, path: str) -> None:
     assert answered(served, path) == NOT_FOUND
 
 
-@pytest.mark.parametrize("path", MODULES)
+@pytest.mark.parametrize("path", made_files())
 def test_pages_load_no_comments(path: str) -> None:
     lines = Path(str(finders.find(path))).read_text().splitlines()
-    sources = [Path(str(finders.find(module))).read_text().splitlines() for module in MODULES[path]]
+    sources = [Path(str(finders.find(module))).read_text().splitlines() for module in made_files()[path]]
+    lines = [line for line in lines if not line.startswith("const PARTS = ")]
     assert not [line for line in lines if not line or line.startswith((" ", "//", "/*"))]
     assert set(lines) <= {'"use strict";', *(line.strip() for source in sources for line in source)}
     assert len(lines) > 0.7 * sum(map(len, sources)), "nothing else is left out"
+
+
+@pytest.mark.parametrize(
+    ("script", "language", "words"), [("strangers", "en", "Close"), ("members", "zh-hans", "关闭")]
+)
+def test_a_script_has_the_parts_that_it_shows(script: str, language: str, words: str) -> None:
+    begin = Path(str(finders.find(f"feedsite/{script}.{language}.js"))).read_text().splitlines()[1]
+    parts = json.loads(begin.removeprefix("const PARTS = ").removesuffix(";"))
+    assert f'title="{words}"' in parts
+    assert '<use href="#close"/>' in parts, "the page knows the address of icons"
+    assert ('id="logged-out"' in parts) == (script == "members")

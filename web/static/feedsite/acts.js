@@ -154,7 +154,7 @@
     choices.hidden = isOpen;
     if (isOpen) return;
     const isOn = button.getAttribute("aria-pressed") === "true";
-    choices.querySelector("[data-repost] > span").textContent = document.getElementById("acts").dataset[isOn ? "repostUndone" : "repostDone"];
+    choices.querySelector("[data-repost] > span").textContent = choices.dataset[isOn ? "repostUndone" : "repostDone"];
     const { item, unquotable } = button.closest(".acts").dataset;
     const quote = choices.querySelector("[data-quote]");
     quote.search = `?quote_of=${item}`;
@@ -171,13 +171,13 @@
     choices.hidden = true;
   }
   document.addEventListener("click", ({ target }) => {
-    if (!choices || choices.hidden || target.closest('[data-act="repost"]')) return;
+    if (choices.hidden || target.closest('[data-act="repost"]')) return;
     const button = choices.previousElementSibling;
     closeReposting();
     if (target.closest("[data-repost]")) pressAct(button);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !choices?.contains(event.target)) return;
+    if (event.key !== "Escape" || !choices.contains(event.target)) return;
     event.preventDefault();
     closeReposting();
   });
@@ -202,8 +202,8 @@
   // The words of a button that is an icon, for who points at it.
   document.addEventListener("pointerover", ({ target }) => {
     const button = target.closest?.(".acts [data-act]:not([title])");
-    const words = document.getElementById("acts")?.dataset;
-    if (!button || !words) return;
+    const words = choices.dataset;
+    if (!button) return;
     const isOn = button.getAttribute("aria-pressed") === "true";
     button.title = words[button.dataset.act + (isOn ? "Undone" : "Done")] || button.textContent.trim();
   });

@@ -108,7 +108,7 @@ function tellStatus(status) {
 // The session ended under the page: the page says so and stays, with all that is written in it.
 function tellLoggedOut(isSo, isElsewhere) {
   const notice = document.getElementById("logged-out");
-  if (!notice) return;
+  if (!notice) return; // a page for strangers
   if (isElsewhere && isSo) notice.querySelector("span").textContent = notice.dataset.elsewhere;
   if (notice.hidden === !isSo) return;
   const link = notice.querySelector("a");

@@ -3,7 +3,6 @@
 
 (() => {
   const dialog = document.getElementById("over-page");
-  if (!dialog) return; // an error page
   const place = document.getElementById("over-form");
   const home = toastBox.parentElement; // what is said stands in front of the dialog
   let address = ""; // of the composer in it
