@@ -30,16 +30,22 @@ def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client
     assert 'id="beside"' in page
 
 
-@pytest.mark.parametrize("address", ["/", "/items/new"])
-def test_the_composer_says_who_sees_a_public_post(client: Client, address: str) -> None:
+def test_the_composer_says_who_sees_a_public_post(client: Client) -> None:
     client.force_login(UserFactory())
-    page = client.get(address).content.decode()
+    page = client.get("/items/new").content.decode()
     assert "Everyone on this site." in page
     assert "even without an account" not in page
     site.site_copy.set(site.Site())
-    page = client.get(address).content.decode()
+    page = client.get("/items/new").content.decode()
     assert "Anyone can see it, even without an account." in page
     assert "Everyone on this site." not in page
+
+
+def test_home_lets_its_script_say_who_sees_a_public_post(client: Client) -> None:
+    client.force_login(UserFactory())
+    assert 'data-short="Everyone on this site."' in client.get("/").content.decode()
+    site.site_copy.set(site.Site())
+    assert 'data-short=""' in client.get("/").content.decode()
 
 
 @pytest.mark.parametrize(
