@@ -86,7 +86,9 @@ def test_too_many_posts(page: Client, posts: str) -> None:
 
 
 def test_home_keeps_the_first_choices_of_its_reader(page: Client, ann: User) -> None:
-    assert 'value="public" checked' in page.get("/").content.decode()
+    text = page.get("/").content.decode()
+    assert "data-short" in text, "the usual choices come with the script"
+    assert 'value="followers" checked' not in text
     ann.post_visibility, ann.post_repliable_by = "followers", "nobody"
     ann.save()
     text = page.get("/").content.decode()
