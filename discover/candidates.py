@@ -33,7 +33,7 @@ APART = 3
 
 
 PART = 80
-"""Candidates to filter at once. The others wait until these do not fill a page."""
+"""Candidates to filter first. While these do not fill a page, twice as many follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +71,19 @@ def recall_unseen(reader: User, *, wanted: int, now: datetime, kept: KeptRecall 
 
 
 def _filter(reader: User, found: Sequence[RecalledItem], wanted: int, now: datetime) -> FilteredCandidates:
-    """Filter the first candidates: `PART` of them, and all if these do not fill a page of `wanted`."""
+    """Filter the first candidates: `PART` of them, and more while these do not fill a page of `wanted`."""
     candidates: list[RecalledItem] = []
     excluded: Counter[str] = Counter()
-    is_known, done = True, 0
-    for part in (found[: max(PART, 3 * wanted)], found[max(PART, 3 * wanted) :]):
-        if not part or _fills(candidates, wanted):
-            break
+    is_known, done, size = True, 0, max(PART, 3 * wanted)
+    while done < len(found) and not _fills(candidates, wanted):
+        part = found[done : done + size]
         kept = exclude(reader, part, now=now)
         unseen_ones, is_seen_known = _unseen(reader, kept.candidates, now)
         excluded += kept.excluded
         excluded["impression"] += len(kept.candidates) - len(unseen_ones)
         is_known = is_known and is_seen_known and kept.views_known
         candidates += unseen_ones
-        done += len(part)
+        done, size = done + len(part), 2 * size
     left = {one.item_id for one in candidates}
     _log_exclusions(reader, done, excluded, len(left))
     return FilteredCandidates(

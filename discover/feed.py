@@ -218,7 +218,7 @@ def _fill_from_recall(
     reader: User, limit: int, now: datetime, kept: KeptRecall | None = None
 ) -> tuple[FilteredCandidates, RecalledBuffer, FilledPage]:
     found = recall_unseen(reader, wanted=limit, now=now, kept=kept)
-    ordered = spread_tags(spread_senders(found.candidates, limit))
+    ordered = spread_senders(spread_tags(found.candidates), limit)
     recalled = RecalledBuffer([CachedRecommendation(one.item_id, one.reason) for one in ordered])
     return found, recalled, _fill(reader, recalled, limit)
 

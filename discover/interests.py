@@ -90,16 +90,17 @@ NEAR = f"""
     ), known AS (
         SELECT i.sender_id, count(*) AS weight FROM met JOIN items_item i ON i.id = met.item_id GROUP BY 1
     ), senders AS MATERIALIZED (
-        SELECT sender_id, sum(weight) AS weight, bool_or(kind = 'follower') AS is_follower,
-            bool_or(kind = 'known') AS is_known, bool_or(kind = 'friend') AS is_friend
+        SELECT sender_id, sum(weight) AS weight, bool_or(is_follower) AS is_follower, bool_or(is_known) AS is_known,
+            bool_or(is_friend) AS is_friend
         FROM (
-            SELECT sender_id, weight / max(weight) OVER () AS weight, 'similar' AS kind FROM likewise
-            UNION ALL SELECT sender_id, {FRIEND} * weight / max(weight) OVER (), 'friend' FROM friends
-            UNION ALL SELECT sender_id, {FOLLOWER} * weight, 'follower' FROM followers
-            UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), 'known' FROM known
+            SELECT sender_id, weight / max(weight) OVER () AS weight, false AS is_follower, false AS is_known,
+                false AS is_friend FROM likewise
+            UNION ALL SELECT sender_id, {FRIEND} * weight / max(weight) OVER (), false, false, true FROM friends
+            UNION ALL SELECT sender_id, {FOLLOWER} * weight, true, false, false FROM followers
+            UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), false, true, false FROM known
             OFFSET 0  -- or the followees are read once for each of the four
         ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN ({followees(READER)})
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
+        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 150
     )
 """
 

@@ -72,10 +72,10 @@ class PostgresRecall:
         params |= {
             "items": id_array(row[0] for row in found),
             "relevances": f"{{{','.join(str(row[1]) for row in found)}}}",
-            "reasons": [row[2] for row in found],
+            "reasons": "\n".join(row[2] for row in found),
             "senders": f"{{{','.join(str(row[3] or 'NULL') for row in found)}}}",
         }
-        return [RecalledItem(*row) for row in fetch(_rank_sql(count), params, on=on)]
+        return fetch(_rank_sql(count), params, into=RecalledItem._make, on=on)
 
 
 @cache
@@ -86,8 +86,9 @@ def _rank_sql(count: int) -> str:
     """
     return f"""
         WITH tags AS MATERIALIZED ({TAGS}), found AS (
-            SELECT * FROM unnest(%(items)s::bigint[], %(relevances)s::float8[], %(reasons)s::text[],
-                %(senders)s::bigint[]) AS given (item_id, relevance, reason, sender_id)
+            SELECT * FROM unnest(%(items)s::bigint[], %(relevances)s::float8[],
+                string_to_array(%(reasons)s, chr(10)), %(senders)s::bigint[]
+            ) AS given (item_id, relevance, reason, sender_id)
             UNION ALL SELECT tagged.item_id, {WEIGHTS["tags"]} * weight, 'tag:' || tag, NULL
                 FROM tags CROSS JOIN LATERAL (
                     SELECT t.item_id FROM items_itemtag t WHERE t.tag = tags.tag AND t.item_id < %(below)s

@@ -60,6 +60,17 @@ def test_recall_goes_deeper_where_most_was_seen(
     assert newest_first.asked == [10, 10, 40, 100]
 
 
+def test_it_filters_twice_as_many_while_a_page_is_not_full(
+    reader: User, publish: Publish, newest_first: NewestFirst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discover.candidates.PART", 4)
+    ids = publish(20)
+    assert left(reader, 1) == ids[:4]
+    see(reader, ids[:5])
+    assert left(reader, 1) == ids[5:12]
+    assert newest_first.asked == [settings.RECALL_COUNT] * 2
+
+
 def test_it_does_not_go_deeper_than_there_is_anything(
     reader: User, publish: Publish, newest_first: NewestFirst
 ) -> None:
