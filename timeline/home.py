@@ -282,8 +282,8 @@ class HomeWalk:
             if unpublished:
                 windows += [(Outbox(source), one, unpublished) for source, one in read.outboxes.items() if source > 0]
         for source, tag in truth.tags.items():
-            if one := read.outboxes.get(source):
-                windows.append((Outbox(source), one, truth.without_tag(tag, one.entries)))
+            if (one := read.outboxes.get(source)) and (untagged := truth.without_tag(tag, one.entries)):
+                windows.append((Outbox(source), one, untagged))
         for window, one, gone in windows:
             members = [
                 WindowEntry(item_id, sender_id).member

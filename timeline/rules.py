@@ -57,17 +57,21 @@ def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
     return f"{_join_conditions(kind_conditions(reader))} AND ({sender} = {reader} OR ({followed}))"
 
 
+def wanted_among(senders: str) -> str:
+    """SQL for those of an array of senders who are wanted at home, followed or not: the CTE `wanted` of `…_among`."""
+    return f"""
+    SELECT one.id, {follows(READER, "one.id")} AS is_followed
+    FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, "one.id")}
+    """
+
+
 def belongs_among(senders: str) -> str:
-    """SQL condition like `belongs`, checked once for each of `senders`.
+    """SQL condition like `belongs`, checked once for each of `senders`, for statements with the CTE `wanted`.
 
     `senders`: an SQL array of all candidates' senders. The reader may be missing.
     """
-    known = f"unnest({senders}) AS one (id)"
-    circle = f"""
-    SELECT {READER}::bigint
-    UNION ALL SELECT one.id FROM {known} WHERE {follows(READER, "one.id")} AND {is_wanted_at_home(READER, "one.id")}
-    """
-    posts_only = f"SELECT one.id FROM {known} WHERE {follows_without_reposts(READER, 'one.id')}"
+    circle = f"SELECT {READER}::bigint UNION ALL SELECT wanted.id FROM wanted WHERE wanted.is_followed"
+    posts_only = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {follows_without_reposts(READER, 'one.id')}"
     return f"""
     {_join_conditions(kind_conditions())} AND i.sender_id = ANY (ARRAY({circle}))
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only})))
@@ -122,10 +126,8 @@ def welcome(sender: str, is_active: str) -> str:
     return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
 
 
-def welcome_among(senders: str) -> str:
-    """SQL condition like `welcome`, checked once for each sender in an SQL array."""
-    wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"
-    return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
+WELCOME_AMONG = "(s.is_active AND i.sender_id = ANY (ARRAY(SELECT wanted.id FROM wanted)))"
+"""SQL condition like `welcome`, for statements with the CTE `wanted`."""
 
 
 def is_active(user: str) -> str:

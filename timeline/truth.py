@@ -28,7 +28,16 @@ from timeline import completions
 from timeline.inbox import cap_of
 from timeline.outbox import source_of
 from timeline.pull import HomeCandidate, any_below, any_tagged_below
-from timeline.rules import HELD, belongs, belongs_among, followed_tags_of_post, original_shown, welcome, welcome_among
+from timeline.rules import (
+    HELD,
+    WELCOME_AMONG,
+    belongs,
+    belongs_among,
+    followed_tags_of_post,
+    original_shown,
+    wanted_among,
+    welcome,
+)
 from timeline.senders import HOME, TAGGED, Feed, Scope, statement
 
 # --- Candidates ------------------------------------------------------------------------------------------
@@ -253,12 +262,13 @@ IDS, SENDERS = (f"(%({known})s::bigint[] || (SELECT {known} FROM pending))" for 
 def _verify(feed: Feed, older: str) -> str:
     # Only posts are known to be shown: a repost's original is read later.
     verdict = _verdict_columns(
-        feed, belongs_among(SENDERS), "CASE WHEN i.repost_of_id IS NULL THEN true END", welcome_among(SENDERS), older
+        feed, belongs_among(SENDERS), "CASE WHEN i.repost_of_id IS NULL THEN true END", WELCOME_AMONG, older
     )
     width = MET + VERDICT + (TAG_COLUMNS if feed.tags else 0)
     about = len(_ReaderFactsRow._fields) - (0 if feed.tags else TAG_COLUMNS)
     return f"""
-    WITH {feed.tags_cte()}pending AS MATERIALIZED ({_pending(feed)})
+    WITH {feed.tags_cte()}pending AS MATERIALIZED ({_pending(feed)}),
+    wanted AS MATERIALIZED ({wanted_among(SENDERS)})
     SELECT {columns_of("i", "s")}, {verdict}, {_nulls(about)}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
     UNION ALL SELECT {_nulls(width)}, about.* FROM ({_reader_facts_query(feed)}) about
@@ -356,7 +366,7 @@ class Truth:
 
     def without_tag(self, tag: str, ids: Iterable[int]) -> set[int]:
         """Those of the verified items that do not have the hashtag."""
-        return {item_id for item_id in ids if (row := self.rows.get(item_id)) and tag not in (row.tags or ())}
+        return {item_id for item_id in self.rows.keys() & ids if tag not in (self.rows[item_id].tags or ())}
 
     @property
     def has_windows(self) -> bool:

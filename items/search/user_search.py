@@ -52,7 +52,9 @@ def _find_users(words: Sequence[str], params: dict[str, Any], on: str) -> list[U
     users = [user_of(row) for row in fetch(_name_match_sql(len(words)), params, on=on)]
     if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
         half = len(name) // 2
-        halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
+        # Runs of three, also of a name of four letters: too many names have the same two letters.
+        back = name[min(half, len(name) - 3) :]
+        halves = {"front": grams(f" {name[:half]}"), "back": grams(back)}
         similar = fetch(_similar_sql(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)}, on=on)
         known = {user.pk for user in users}
         users += [user for row in similar if (user := user_of(row)).pk not in known]

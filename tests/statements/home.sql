@@ -11,7 +11,11 @@
             ORDER BY item_id DESC LIMIT $4
         ) d OFFSET 0
     ) scanned
-)
+),
+    wanted AS MATERIALIZED (
+    SELECT one.id, EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = one.id  OFFSET 0) AS is_followed
+    FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = one.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = one.id AND b.blocked_id = $2 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $2 AND m.muted_id = one.id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $2 AND lm.member_id = one.id AND l.is_exclusive OFFSET 0))
+    )
     SELECT
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
@@ -38,10 +42,7 @@
         WHERE r.repost_of_id = i.id AND r.sender_id = $2 AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $2 AND m.item_id = i.id OFFSET 0)
     ,
-    i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = $2) AND i.sender_id = ANY (ARRAY(
-    SELECT $2::bigint
-    UNION ALL SELECT one.id FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = one.id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = one.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = one.id AND b.blocked_id = $2 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $2 AND m.muted_id = one.id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $2 AND lm.member_id = one.id AND l.is_exclusive OFFSET 0))
-    ))
+    i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = $2) AND i.sender_id = ANY (ARRAY(SELECT $2::bigint UNION ALL SELECT wanted.id FROM wanted WHERE wanted.is_followed))
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY(SELECT one.id FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = one.id AND NOT f.reposts OFFSET 0))))
     , (i.sender_id = $2 OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $2  OFFSET 0))), CASE WHEN i.repost_of_id IS NULL THEN true END, i.status = 'published', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY (($6::bigint[] || (SELECT ids FROM pending)))
