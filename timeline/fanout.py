@@ -17,7 +17,7 @@ from accounts.levels import policy
 from accounts.models import Level
 from items import new_rows
 from items.models import Item, Status, Visibility
-from items.visibility import for_others
+from items.visibility import for_others, in_timelines, is_listed
 from relations import rules
 from relations.followers import FIRST_PART, PART, FollowerPart, follower_part_query, follower_parts
 from runtime import metrics
@@ -38,10 +38,10 @@ from timeline.models import Delivery, DeliveryRange
 
 AGAIN_AFTER = timedelta(seconds=5)
 """How long an item that is published again waits. Longer than a lazy delete of it may take (window.FORGET_SECONDS)."""
-INSERT = """
+INSERT = f"""
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, sweep_at, last_error)
     SELECT id, sender_id, 0, 0, now() + %(delivery_retry)s, '' FROM new
-    WHERE status = 'published' AND reply_to_id IS NULL AND visibility <> 'mentioned'
+    WHERE {in_timelines("new")} AND {is_listed("new")}
 """
 AGAIN = """
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)
