@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from items.actions import publish
 from items.models import ItemType
@@ -147,6 +147,20 @@ def test_nothing_moves_while_a_page_comes(visit: Visit, reader: Any, author: Any
         if shift > MOST_SHIFT:
             moved[path] = shift
     assert not moved
+
+
+def test_a_passkey_has_its_place_before_its_script(visit: Visit) -> None:
+    visitor = visit(viewport={"width": 390, "height": 844})
+    held: list[Route] = []
+    visitor.page.route(re.compile(r"/passkeys\."), lambda route: held.append(route))
+    visitor.page.goto(f"{visitor.site}/login", wait_until="commit")
+    last = visitor.page.locator("main p").last
+    expect(last).to_be_visible()
+    before = last.bounding_box()
+    expect(visitor.page.get_by_role("button", name="passkey")).to_be_hidden()
+    held[0].continue_()
+    expect(visitor.page.get_by_role("button", name="passkey")).to_be_visible()
+    assert last.bounding_box() == before
 
 
 @pytest.mark.parametrize("end", [r'<div class="menu">', r'<button [^>]*data-act="like"', r'<a class="act like"'])
