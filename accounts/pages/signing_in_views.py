@@ -107,6 +107,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
     wait = guard.count_passkey_attempt(request)
     if wait is not None:
         return too_many(request, wait)
+    refusal = _("This passkey isn't registered here. Try another way to log in.")
     try:
         user = second_factors.use_passkey(
             user=sign_in.remembered_user(request),
@@ -114,9 +115,8 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
             answer=parse_passkey_answer(request.POST.get("answer", "")),
         )
     except second_factors.SecondFactorRefusedError:
-        messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
-        return redirect(_with_next(request, "login"))
-    return _start_session(request, user)
+        return _refuse(request, refusal)
+    return _start_session(request, user, refusal)
 
 
 def parse_passkey_answer(text: str) -> Any:
@@ -130,18 +130,22 @@ def parse_passkey_answer(text: str) -> Any:
     return answer
 
 
-def _start_session(request: PageRequest, user: User) -> HttpResponseRedirect:
+def _start_session(request: PageRequest, user: User, refusal: str = "") -> HttpResponseRedirect:
     """Start a session, or lead a suspended user to the page that says so."""
     try:
         if sign_in.check_active(user):
             return redirect("suspended", suspension.make_right(user))
         sign_in.start_session(request, user)
     except (LoginEndedError, sign_in.LoginRefusedError):
-        messages.error(request, WRONG_LOGIN)
-        return redirect(_with_next(request, "login"))
+        return _refuse(request, refusal or str(WRONG_LOGIN))
     response = redirect_next(request, "home")
     guard.set_device_cookie(response, user)
     return response
+
+
+def _refuse(request: HttpRequest, words: str) -> HttpResponseRedirect:
+    messages.error(request, words)
+    return redirect(_with_next(request, "login"))
 
 
 def _with_next(request: HttpRequest, name: str) -> str:

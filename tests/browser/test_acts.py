@@ -200,8 +200,6 @@ def test_a_follow_that_is_too_many_is_taken_back(visitor: Visitor, settings: Any
     settings.FOLLOW_CAP = 1
     visitor.goto("/@another")
     visitor.page.locator("#follow").click()
-    expect(visitor.page.get_by_role("alert")).to_have_text(
-        "You've reached the limit of follows. Unfollow someone first."
-    )
+    expect(visitor.page.locator("#toast")).to_have_text("You've reached the limit of follows. Unfollow someone first.")
     expect(visitor.page.locator("#follow")).to_have_text("Follow", use_inner_text=True)
     assert Follow.objects.count() == 1

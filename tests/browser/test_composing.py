@@ -302,7 +302,10 @@ def test_home_without_scripts_asks_who_may_see_a_post(plain: Visitor) -> None:
     plain.go(plain.page.get_by_role("button", name="Publish"))
     assert Item.objects.get().visibility == "followers"
     plain.goto("/")
-    plain.go(plain.page.locator(".composer").get_by_role("link", name="More"))
+    choice = plain.page.get_by_label("Who can see it")
+    more = plain.page.locator(".composer").get_by_role("link", name="More")
+    assert choice.evaluate("(one) => one.offsetTop") == more.evaluate("(one) => one.offsetTop"), "in one row"
+    plain.go(more)
     expect(plain.page.locator(".titled")).to_be_visible()
 
 

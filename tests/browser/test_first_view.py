@@ -1,10 +1,11 @@
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from items.actions import publish
 from items.models import ItemType
@@ -54,6 +55,12 @@ OBSERVED = """
         }
     }).observe({ type: "largest-contentful-paint", buffered: true });
 """
+
+STANDING = """
+    (card) => Array.from(card.querySelectorAll(".byline > *, .acts > *"), (part) => part.getBoundingClientRect())
+        .map(({ x, y, width }) => [x, y, width].map(Math.round))
+"""
+"""Where the parts of a card are."""
 
 
 def said(author: Any, *, pictures: bool) -> None:
@@ -140,6 +147,41 @@ def test_nothing_moves_while_a_page_comes(visit: Visit, reader: Any, author: Any
         if shift > MOST_SHIFT:
             moved[path] = shift
     assert not moved
+
+
+def test_a_passkey_has_its_place_before_its_script(visit: Visit) -> None:
+    visitor = visit(viewport={"width": 390, "height": 844})
+    held: list[Route] = []
+    visitor.page.route(re.compile(r"/passkeys\."), lambda route: held.append(route))
+    visitor.page.goto(f"{visitor.site}/login", wait_until="commit")
+    last = visitor.page.locator("main p").last
+    expect(last).to_be_visible()
+    before = last.bounding_box()
+    expect(visitor.page.get_by_role("button", name="passkey")).to_be_hidden()
+    held[0].continue_()
+    expect(visitor.page.get_by_role("button", name="passkey")).to_be_visible()
+    assert last.bounding_box() == before
+
+
+@pytest.mark.parametrize("end", [r'<div class="menu">', r'<button [^>]*data-act="like"', r'<a class="act like"'])
+def test_what_comes_later_moves_no_part_of_a_card(visit: Visit, reader: Any, author: Any, end: str) -> None:
+    """Browsers paint a card before all of it has come."""
+    item = publish(sender=author, content={"text": "painted early"})
+    visitor = visit(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    is_member = "<a" not in end
+    if is_member:
+        visitor.enter(reader)
+    page = visitor.page
+    visitor.goto("/" if is_member else "/@author")
+    whole = page.locator(f"#item-{item.pk}").evaluate(STANDING)
+    before, card = page.content().split(f'id="item-{item.pk}"')
+    begun_card = re.split(end, card)[0]
+    assert begun_card != card
+    page.route(page.url, lambda route: route.fulfill(body=f'{before}id="item-{item.pk}"{begun_card}'))
+    page.reload()
+    begun = page.locator(f"#item-{item.pk}").evaluate(STANDING)
+    assert len(begun) > 1
+    assert begun == whole[: len(begun)]
 
 
 def test_a_shift_is_seen(visit: Visit, reader: Any, author: Any) -> None:

@@ -80,6 +80,18 @@ def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
     expect(visitor.page.get_by_text("as you last saw it")).to_have_count(0)
 
 
+def test_nobody_votes_in_the_last_home(visitor: Visitor, author: Any) -> None:
+    publish(sender=author, type="poll", content={"poll": {"options": ["tea", "milk"], "closes_in": 600}})
+    visitor.goto("/")
+    vote = visitor.page.locator(".poll button")
+    expect(vote).not_to_have_attribute("inert", "")
+    visitor.holds(f"({HOME_TEXT})().then((home) => home.includes('tea'))")
+    offline(visitor)
+    visitor.goto("/")
+    expect(visitor.page.get_by_text("as you last saw it")).to_be_visible()
+    expect(vote).to_have_attribute("inert", "")
+
+
 def test_a_page_comes_by_itself_when_the_network_is_back(visitor: Visitor) -> None:
     offline(visitor)
     visitor.goto("/settings")

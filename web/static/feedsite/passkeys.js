@@ -2,7 +2,10 @@
 "use strict";
 
 (() => {
-  if (!window.PublicKeyCredential || !window.isSecureContext) return;
+  if (!window.PublicKeyCredential || !window.isSecureContext) {
+    document.querySelectorAll("form[data-passkey]").forEach((form) => form.remove()); // with the place that it has (site.css)
+    return;
+  }
 
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
   const letters = (buffer) =>

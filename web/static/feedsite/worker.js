@@ -79,7 +79,7 @@ function asKept(html) {
   const [words, again] = ["last-home", "again"].map((name) => html.match(RegExp(` data-${name}="([^"]*)"`))?.[1] ?? "");
   return html
     .replace(/("X-CSRFToken": ")[^"]*|(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1$2")
-    .replace(/<form class="composer|<div class="acts"/g, (rests) => rests.replace(" ", " inert "))
+    .replace(/<form class="composer|<div class="acts"|<button [^>]*formaction="[^"]*\/vote"/g, (rests) => rests.replace(" ", " inert "))
     .replace(/<main [^>]*>/, (main) => `${main}<p class="last-home" role="status">${words} <a href="/">${again}</a></p>`);
 }
 
