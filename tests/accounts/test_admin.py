@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -17,6 +18,7 @@ from accounts.levels import policy
 from accounts.levels.big_v import demote
 from accounts.models import BigVChange, Level, User
 from accounts.signing_in_models import OWN_APP, AppToken, ClientApp
+from moderation.models import DailyFigures
 from relations import actions
 from tests.support.admin import act, text
 from tests.support.clients import app_of, token_of
@@ -443,6 +445,13 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
         assert client.post(f"/admin/{path}", {"name": "all", "user": admin_user.pk}).status_code == 403
     assert Group.objects.count() == groups
     assert not AccessToken.objects.exists()
+
+
+def test_no_row_is_shown_by_its_type_and_key(admin_client: Client) -> None:
+    """Django's page for it fails for a row with a date as its key."""
+    for model in (DailyFigures, User):
+        kind = ContentType.objects.get_for_model(model)
+        assert admin_client.get(f"/admin/r/{kind.pk}/96/").status_code == 404
 
 
 @pytest.mark.long
