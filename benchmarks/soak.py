@@ -34,9 +34,12 @@ QUIETER = 0.25
 """The share of the time before the first one: caches fill, and windows are built."""
 FLAT_MB, FLAT_FILES = 1.0, 5.0
 """Accepted growth of a process in an hour, at the low end of the interval."""
-VICTIMS = ("web", "worker", "stream", "redis", "postgresql", "beat", "outside")
-"""Kinds of processes that are killed in turn. PostgreSQL restarts when any of its processes is killed."""
-YOUNG = 1 / 12
+PROGRAMS, SERVERS = ("web", "worker", "stream", "beat", "outside"), ("postgresql", "redis")
+"""Kinds of processes that are killed in turn: programs in the first half of the time, then servers.
+
+So every kind has an hour of two to grow in. PostgreSQL restarts when any of its processes is killed.
+"""
+YOUNG = 0.25
 """The share of the time in which a restarted process may fill its caches."""
 BACK_SECONDS = 30.0
 """After a kill, calls may fail for this long."""
@@ -117,7 +120,7 @@ class Soak:
         self.chance = random.Random(26)  # noqa: S311 (no secret)
         self.acts = Acts(crowd, self.ledger, self.chance)
         self.generator = Generator(ports.web, ports.stream, self.chance)
-        self.victims = itertools.cycle(VICTIMS)
+        self.programs, self.servers = itertools.cycle(PROGRAMS), itertools.cycle(SERVERS)
         self.kills: list[tuple[float, str]] = []
         self.sizes: dict[tuple[str, int], list[ProcessSize]] = defaultdict(list)
         self.calls = 0
@@ -169,7 +172,8 @@ class Soak:
 
     def kill(self) -> None:
         """Kill a random process of the next kind."""
-        kind = next(self.victims)
+        kills = self.seconds / self.crowd.size.soak_kill_seconds
+        kind = next(self.programs if len(self.kills) < kills / 2 else self.servers)
         found = [each.pid for each in processes.of_site(settings.DATA_DIR) if each.kind == kind]
         self.kills.append((time.monotonic(), kind if found else f"no {kind} to kill"))
         if found:
