@@ -73,6 +73,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.search.words.runs": [lambda written: list(words.runs(written))],
     "web.letters.stream_safe": [letters.stream_safe],
     "web.letters.folded": [letters.folded],
+    "web.letters.folded_text": [letters.folded_text],
     "web.letters.is_blank": [letters.is_blank],
     "web.letters.beginning": [lambda written: letters.beginning(written, len(written) - 1)],
     "items.search.words.document": [lambda written: words.document("", written)],
@@ -132,8 +133,9 @@ MODULES = [
 ]
 FILTERS = {
     "add", "admin_urlname", "admin_urlquote", "capfirst", "date", "default", "default_if_none", "divisibleby",
-    "filesizeformat", "floatformat", "intcomma", "iriencode", "join", "length", "linebreaksbr", "map", "pluralize",
-    "slice", "stringformat", "timesince", "truncatechars", "truncatewords", "unlocalize", "urlencode", "yesno",
+    "filesizeformat", "floatformat", "intcomma", "iriencode", "join", "length", "linebreaksbr", "lower", "map",
+    "pluralize", "slice", "stringformat", "timesince", "truncatechars", "truncatewords", "unlocalize",
+    "urlencode", "yesno",
 }  # fmt: skip
 """Django filters allowed in templates. Each reads a member's text once."""
 

@@ -3,10 +3,14 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polib
 from django.conf import LazySettings, settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 
+from feedsite import jinja
 from runtime.management.commands.messages import USERNAME
 
 KEPT = re.compile(r"%\(\w+\)[a-z]|%[a-z%]|\{\w*\}|<[^>]*>|&\w+;")
@@ -66,6 +70,13 @@ def catalogue(
     path = folder / code / "LC_MESSAGES/django.mo"
     path.parent.mkdir(parents=True)
     texts.save_as_mofile(str(path))
+
+
+@receiver(setting_changed)
+def forget_translations(setting: str, **kwargs: Any) -> None:
+    """Forget what was translated by other catalogues."""
+    if setting == "LOCALE_PATHS":
+        jinja._translated.cache_clear()
 
 
 def _offer(changed: LazySettings, folder: Path, code: str, name: str) -> None:
