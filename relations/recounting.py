@@ -3,15 +3,19 @@
 from storage.connections import fetch, id_array
 
 FOLLOWERS = """
-    SELECT id, follower_id FROM relations_follow WHERE followee_id = %(user)s AND follower_id > %(after)s
+    SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s AND follower_id > %(after)s
     ORDER BY follower_id LIMIT %(limit)s
 """
 # As an unfollow does: the follower's row is locked before the follow.
 LOCK = "SELECT id FROM accounts_user WHERE id = ANY(%(followers)s::bigint[]) ORDER BY id FOR NO KEY UPDATE"
+# A probe for each follower, or PostgreSQL may read all of them.
 AS_FOLLOWEE = """
     WITH changed AS (
         UPDATE relations_follow SET uncounted_followee = %(mark)s
-        WHERE id = ANY(%(follows)s::bigint[]) AND uncounted_followee IS DISTINCT FROM %(mark)s RETURNING follower_id
+        WHERE id = ANY(ARRAY(
+            SELECT (SELECT f.id FROM relations_follow f WHERE f.followee_id = %(user)s AND f.follower_id = one.id)
+            FROM unnest(%(followers)s::bigint[]) AS one (id)
+        )) AND uncounted_followee IS DISTINCT FROM %(mark)s RETURNING follower_id
     )
     UPDATE accounts_user u SET uncounted_followees = u.uncounted_followees - %(change)s::smallint
     FROM changed WHERE u.id = changed.follower_id RETURNING u.id
@@ -37,11 +41,12 @@ def recount(user_id: int, places: dict[str, int], limit: int, *, is_hidden: bool
     """Recount a part of the followers and of the followees, in a transaction."""
     params = {"user": user_id, "limit": limit, "mark": True if is_hidden else None, "change": -1 if is_hidden else 1}
     after = places.get("followers", 0)
-    followers = fetch(FOLLOWERS, params | {"after": after})
+    followers = [follower for (follower,) in fetch(FOLLOWERS, params | {"after": after})]
     if followers:
-        fetch(LOCK, {"followers": id_array(follower for _, follower in followers)})
-        fetch(AS_FOLLOWEE, params | {"follows": id_array(follow for follow, _ in followers)})
-        after = followers[-1][1]
+        found = {"followers": id_array(followers)}
+        fetch(LOCK, found)
+        fetch(AS_FOLLOWEE, params | found)
+        after = followers[-1]
     follows = fetch(AS_FOLLOWER, params | {"after": places.get("follows", 0)})[0][0]
     places |= {"followers": after, "follows": follows or places.get("follows", 0)}
     return bool(followers or follows)
