@@ -9,7 +9,7 @@ from items.models import Item
 
 FILE = Path(__file__).with_name("posts.txt")
 COLDEST, WARMEST = 9, 16
-"""Degrees of a forecast. The week is one of autumn."""
+"""The degrees of forecasts, in a week of autumn."""
 STYLES = {"harbor-news": "news", "weather-desk": "forecasts"}
 """The parts of the file for people who write nothing else."""
 WRITE_CHINESE = {"lin-wei", "zhou-mo", "su-he", "gu-yuan", "tang-li", "he-chuan"}

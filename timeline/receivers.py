@@ -28,13 +28,13 @@ def start_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -
         return
     if again:
         fanout.deliver_again(item)
-    else:  # its delivery row came with it
+    else:  # the item's INSERT also wrote its delivery row
         fanout.fan_out.delay_on_commit(item.pk)
 
 
 @receiver(item_imported)
 def start_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Begin an imported item's fan-out. Its delivery row came with it."""
+    """Begin an imported item's fan-out. The item's INSERT also wrote its delivery row."""
     if item.reply_to_id is None:
         fanout.fan_out.delay_on_commit(item.pk)
 
