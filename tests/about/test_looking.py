@@ -45,7 +45,7 @@ def test_home_lets_its_script_say_who_sees_a_public_post(client: Client) -> None
     client.force_login(UserFactory())
     assert 'data-short="Everyone on this site."' in client.get("/").content.decode()
     site.site_copy.set(site.Site())
-    assert 'data-short=""' in client.get("/").content.decode()
+    assert 'data-short="Anyone can see it, even without an account."' in client.get("/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Dialog, Locator, expect
 
+from accounts.about.actions import change_settings
+from accounts.about.models import PublicAccess
 from items.actions import publish
 from items.models import Item
 from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
@@ -55,6 +57,17 @@ def test_publishing_by_the_keyboard_empties_the_box(visitor: Visitor) -> None:
     expect(area).to_have_value("")
     visitor.page.reload()
     expect(area).to_have_value("")
+
+
+@pytest.mark.parametrize("place", ["/", "/items/new"])
+def test_the_composer_says_who_sees_a_public_post(visitor: Visitor, place: str) -> None:
+    sentences = {PublicAccess.MEMBERS: "Everyone on this site.", PublicAccess.EVERYBODY: "Anyone can see it"}
+    for looking, words in sentences.items():
+        change_settings(looking=looking)
+        visitor.goto(place)
+        visitor.page.get_by_label("What's new?").click()
+        visitor.page.locator(".audience > summary").click()
+        expect(visitor.page.locator(".audience label").first).to_contain_text(words)
 
 
 @pytest.mark.parametrize("place", ["home", "write"])

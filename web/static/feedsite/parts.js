@@ -25,8 +25,8 @@ Object.assign(htmx.config, {
   const composer = document.querySelector("form[data-short]");
   if (composer) {
     composer.querySelector(".row").prepend(...tools.childNodes);
-    const { short: everyone } = composer.dataset; // of a site for members alone
-    if (everyone) composer.querySelector('.audience [value="public"] ~ span > small').textContent = everyone;
+    // The script may be older than the site's choice of who may look.
+    composer.querySelector('.audience [value="public"] ~ span > small').textContent = composer.dataset.short;
   }
   tools?.remove();
   document.body.append(holder.content);
