@@ -20,7 +20,7 @@ TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
 NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS, Visibility.SELF}
 """Mastodon has no word for them."""
 IN_NO_STREAM = {Visibility.MENTIONED}
-SENTENCES = re.compile(r'"([a-z]+)": _\(')
+SENTENCES = re.compile(r'"([a-z]+)": (?:_\(|for_all)')
 
 
 @pytest.mark.parametrize(

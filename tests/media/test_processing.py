@@ -454,6 +454,7 @@ def test_a_long_video_is_refused_before_the_work(client: APIClient, settings: An
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_is_killed(ann: User) -> None:
     """A real one, at work. Another begins anew."""
     data = film(codec="libx265", sound="aac", size=(640, 480), frames=600)

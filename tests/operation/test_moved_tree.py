@@ -112,6 +112,7 @@ def requests(user: User, key: str) -> list[dict[str, Any]]:
     return [*chinese, *found]
 
 
+@pytest.mark.long
 def test_web_opens_nothing_of_the_tree(tmp_path: Path) -> None:
     user: User = UserFactory(is_staff=True, is_superuser=True)
     found = opened_later("web", requests(user, str(ItemFactory(sender=user).pk)), tmp_path)

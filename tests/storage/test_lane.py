@@ -87,6 +87,7 @@ def worker(tmp_path: Path) -> Iterator[Lane]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker: Lane) -> None:
     """tests/runtime/test_supervisor.py kills the lane: its worker ends too."""
@@ -110,6 +111,7 @@ def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_the_lane_has_another_process_while_one_is_busy(worker: Lane) -> None:
     worker.start()
