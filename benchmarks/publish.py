@@ -3,7 +3,7 @@
 The least is one prepared INSERT, committed to disk. Measures `items.actions.publish` in this process, and
 `POST /api/v1/items` to granian, for a sender with followers, without a worker.
 
-The split has its own rounds: each part is timed where it waits, and the rest is Python. The target is for disks with
+The split has its own rounds: each part is timed where it waits, and the rest is Python. The targets are for disks with
 commits of 3 ms or more, because the rest does not shrink with the commit.
 """
 
@@ -24,7 +24,7 @@ from items.actions import publish
 from storage import events
 from timeline.models import Delivery
 
-TARGET = 2.5
+IN_PROCESS_TARGET, OVER_HTTP_TARGET = 2.5, 5.0
 PAGE = "/api/v1/items"
 INSERT = """
     INSERT INTO items_item (sender_id, type, title, content, extra_info, status, visibility)
@@ -71,8 +71,8 @@ def run(community: Community) -> BenchmarkReport:
     report.figure(
         "ms of publish(), of POST", ", ".join(f"{milliseconds(times[name]):.2f}" for name in (IN_PROCESS, OVER_HTTP))
     )
-    report.ratio(f"{IN_PROCESS} / {ALONE}", over(times, IN_PROCESS, ALONE), at_most=TARGET)
-    report.ratio(f"{OVER_HTTP} / {ALONE}", over(times, OVER_HTTP, ALONE), at_most=TARGET)
+    report.ratio(f"{IN_PROCESS} / {ALONE}", over(times, IN_PROCESS, ALONE), at_most=IN_PROCESS_TARGET)
+    report.ratio(f"{OVER_HTTP} / {ALONE}", over(times, OVER_HTTP, ALONE), at_most=OVER_HTTP_TARGET)
     current_app.control.purge()
     Delivery.objects.filter(sender=sender).delete()
     return report
