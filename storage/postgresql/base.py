@@ -29,6 +29,8 @@ LOST_CLIENTS = " ".join(
     for name in ("keepalives_idle=10", "keepalives_interval=5", "keepalives_count=3", "user_timeout=25000")
 )
 """Let PostgreSQL notice within half a minute that a session's machine is gone. By default its locks stay for hours."""
+ONE_PLAN = "-c plan_cache_mode=force_generic_plan"
+"""Plan a prepared statement once a session. See docs/decisions.md: A prepared statement is planned once."""
 REPLICA = "replica"
 """The alias of the replica (storage.replica)."""
 REPLICA_SECONDS = 10.0
@@ -94,11 +96,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Add time-outs, except behind a pooler, which would keep them for the next client."""
+        """Add time-outs and ONE_PLAN, except behind a pooler, which would keep them for the next client."""
         parameters: dict[str, Any] = super().get_connection_params()
         if settings.POOLED:
             return parameters
-        said = f"{parameters.get('options', '')} {LOST_CLIENTS}"
+        said = f"{parameters.get('options', '')} {LOST_CLIENTS} {ONE_PLAN}"
         if self.seconds < math.inf:
             lock = milliseconds(min(LOCK_SECONDS, LOCK_SHARE * self.seconds))
             said += f" -c statement_timeout={milliseconds(self.seconds)} -c lock_timeout={lock}"

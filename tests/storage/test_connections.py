@@ -30,6 +30,15 @@ def test_a_long_statement_is_converted_once() -> None:
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
+def test_a_statement_is_planned_once_a_session() -> None:
+    """PostgreSQL takes a list of unknown length for ten rows. It would plan each call with fewer anew."""
+    query = "SELECT u.id FROM unnest(%(ids)s::bigint[]) AS asked (id) JOIN accounts_user u ON u.id = asked.id"
+    for number in range(8):
+        assert fetch(query, {"ids": [number]}) == []
+    plans = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement = %(statement)s"
+    assert fetch(plans, {"statement": number_parameters(query)[0].decode()}) == [(8, 0)]
+
+
 def test_rows_that_are_fetched_later_are_of_the_callers_transaction() -> None:
     query = "SELECT pg_backend_pid(), pg_current_xact_id()::text, %s::int"
     with fetch_in_thread() as ask:
