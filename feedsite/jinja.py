@@ -1,7 +1,7 @@
 """Names for all page templates in templates/."""
 
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -146,14 +146,10 @@ def _translated(text: str, _language: str | None) -> Markup:
     return Markup(gettext(text) % {})  # noqa: S704 (the catalogue's)
 
 
-@cache
-def _cached_reverse(name: str) -> str:
-    return reverse(name)
-
-
-def url(name: str, *args: Any) -> str:
+@lru_cache(4096)
+def url(name: str, *args: str | int) -> str:
     """The address of a page by name."""
-    return reverse(name, args=args) if args else _cached_reverse(name)
+    return reverse(name, args=args)
 
 
 def date(moment: datetime, form: str) -> str:

@@ -6,7 +6,6 @@ See docs/decisions.md: Programs load the site before they fork.
 """
 
 import ctypes
-import gc
 import json
 import logging
 import os
@@ -51,12 +50,10 @@ def main() -> None:
 
 def load() -> None:
     """Load what all programs need, hidden from the garbage collector."""
-    gc.disable()  # a collection in between would leave holes that every child fills separately
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
-    import_module("django").setup(set_prefix=False)
-    import_module("feedsite.loading").load_all()
-    gc.freeze()
-    gc.enable()
+    with preloaded.hidden_from_collector():
+        import_module("django").setup(set_prefix=False)
+        import_module("feedsite.loading").load_all()
 
 
 def fork_programs(channel: socket.socket, supervisor: int) -> Request | None:

@@ -14,7 +14,7 @@ from accounts.models import User
 from items.hydrate import hydrate
 from items.models import Status
 from items.pages.cards import Card, Cards
-from items.pages.forms import ItemForm
+from items.pages.forms import HomeForm
 from items.tags.popular import active_tags
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
@@ -54,7 +54,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "of": reverse("home"),
         "asks": reverse("news"),
-        "form": ItemForm.fresh(reader=reader),
+        "form": HomeForm.fresh(reader=reader),
         "held": Cards(reader).of((item for item in held if item.status == Status.IN_REVIEW), keeps_hidden=True),
         "suggestions": suggestions(reader, count=_proposal_count(reader)) if first and _proposal_count(reader) else [],
     }

@@ -415,6 +415,18 @@ class ItemForm(forms.Form):
         }
 
 
+class _SharedFields(dict[str, forms.Field]):
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+
+class HomeForm(ItemForm):
+    """The composer at home. All of them share their fields: a copy takes as long as drawing three cards."""
+
+
+HomeForm.base_fields = _SharedFields(HomeForm.base_fields)
+
+
 class PartForm(ItemForm):
     """A further post of a thread. The first has the audience, and what else holds for all."""
 

@@ -27,7 +27,7 @@ from items.models import Item, ScheduledPost, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.bubbles import bubbles
 from items.pages.cards import Cards
-from items.pages.forms import EditForm, ItemForm, PartForm
+from items.pages.forms import EditForm, HomeForm, ItemForm, PartForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
@@ -423,7 +423,7 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     context: dict[str, Any] = {"card": cards.one(shown), "spot": spot}
     context["counting"] = cards.of(counting, keeps_hidden=True)
     if spot == "home":
-        context |= {"form": ItemForm.fresh(reader=reader), "next": reverse("home")}
+        context |= {"form": HomeForm.fresh(reader=reader), "next": reverse("home")}
         context["card"] = None if told else context["card"]
     elif spot == "thread":
         context["form"] = ItemForm.fresh(find_item(new.reply_to_id or 0, reader), reader)
