@@ -123,6 +123,7 @@ def test_a_full_rabbitmq(web: WebServer, worker: Worker, broker_server: Rabbit) 
 
 
 @pytest.mark.skipif(IS_WANTED, reason="asks a Valkey for its queue")
+@pytest.mark.long
 def test_fault_a_kill_between_the_answer_and_the_task(web: WebServer, worker: Worker, broker_server: Valkey) -> None:
     """The post is in every home at once, and a sweeper delivers it."""
     now = timezone.now()

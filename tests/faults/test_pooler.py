@@ -86,6 +86,7 @@ def direct() -> "psycopg.Connection[Any]":
     return psycopg.connect(host=sockets_of_primary(), user="feedsite", dbname=name, autocommit=True)
 
 
+@pytest.mark.long
 def test_many_clients_read_and_write_in_few_sessions(pooled: Pooler, settings: Any) -> None:
     senders, readers = [seen() for _ in range(4)], [seen() for _ in range(CLIENTS)]
     for reader in readers:

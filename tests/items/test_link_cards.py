@@ -246,6 +246,7 @@ def test_a_link_that_was_gone_before_the_worker_came(
     assert card(theirs) is not None
 
 
+@pytest.mark.long
 def test_who_links_much_to_slow_pages(
     ann: User, bob: User, far: FarServer, work: Callable[[], None], settings: Any
 ) -> None:

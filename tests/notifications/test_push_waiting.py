@@ -262,6 +262,7 @@ def test_a_live_session_is_not_told_of_when_it_is_old(
 
 
 # --- Attacks ---------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_mentions_in_a_row_for_slow_devices(
     service: FarServer, reader: User, other: User, queue: Queue, workers: Callable[[int], None], settings: Any
 ) -> None:

@@ -271,6 +271,7 @@ def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica
 
 
 # --- When it does not do ---------------------------------------------------------------------------------
+@pytest.mark.long
 def test_too_far_behind(server: Replica, settings: Any) -> None:
     anonymous = client_of(None)
     settings.REPLICA_LAG_SECONDS = 0
