@@ -17,7 +17,7 @@ from types import ModuleType
 from runtime import shedding
 
 COLLECTED_AFTER = 10_000
-"""New objects until a collection. With Python's 700 collections take a tenth of a page's time."""
+"""New objects between two collections. With 700, Python's default, they take a tenth of a page's time."""
 
 
 def load(target: str) -> ModuleType:

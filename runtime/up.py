@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(folder: Path, arguments: Sequence[str]) -> None:
-    """Run `up`. The settings are those of the environment and of the file `.env` in `folder`."""
+    """Run `up`, with the settings of the environment and of `.env` in `folder`."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
     demo = parser.parse_args(arguments).demo

@@ -1,4 +1,4 @@
-"""Drop the column of names that were held for a time. They are held for ever since 0.2.0."""
+"""Drop the time until which a deleted account's name was held. Since 0.2.0 names are held for ever."""
 
 from django.db import migrations
 

@@ -421,7 +421,7 @@ class _SharedFields(dict[str, forms.Field]):
 
 
 class HomeForm(ItemForm):
-    """The composer at home. All of them share their fields: a copy takes as long as drawing three cards."""
+    """The composer at home. All of them share their fields, which nobody may change: copies took a tenth of a page."""
 
 
 HomeForm.base_fields = _SharedFields(HomeForm.base_fields)

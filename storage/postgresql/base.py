@@ -30,7 +30,7 @@ LOST_CLIENTS = " ".join(
 )
 """Let PostgreSQL notice within half a minute that a session's machine is gone. By default its locks stay for hours."""
 ONE_PLAN = "-c plan_cache_mode=force_generic_plan"
-"""Plan a prepared statement once a session. See docs/decisions.md: A prepared statement is planned once."""
+"""Plan each prepared statement once a session. See docs/decisions.md: A prepared statement is planned once."""
 REPLICA = "replica"
 """The alias of the replica (storage.replica)."""
 REPLICA_SECONDS = 10.0

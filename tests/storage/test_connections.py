@@ -30,8 +30,9 @@ def test_a_long_statement_is_converted_once() -> None:
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
+@pytest.mark.sessions
 def test_a_statement_is_planned_once_a_session() -> None:
-    """PostgreSQL takes a list of unknown length for ten rows. It would plan each call with fewer anew."""
+    """By default PostgreSQL plans again for each list of fewer than ten ids."""
     query = "SELECT u.id FROM unnest(%(ids)s::bigint[]) AS asked (id) JOIN accounts_user u ON u.id = asked.id"
     for number in range(8):
         assert fetch(query, {"ids": [number]}) == []

@@ -8,7 +8,7 @@ from accounts.models import User
 from items.actions import publish
 from items.hydrate import hydrate
 from items.models import Item, Visibility
-from items.pages.forms import EditForm, ItemForm, MultilineField, focus_of
+from items.pages.forms import EditForm, HomeForm, ItemForm, MultilineField, focus_of
 from media.models import MediaFile
 from relations.actions import follow
 from tests.support.factories import UserFactory
@@ -145,3 +145,12 @@ def test_an_edit_keeps_what_it_does_not_name_and_is_checked(ann: User) -> None:
     assert form.content == {"text": "more\nwords", "warning": "careful"}
     assert "title" not in form.fields
     assert list(EditForm(item, QueryDict("text=")).errors) == ["text"]
+
+
+def test_composers_at_home_share_their_fields_but_no_choice() -> None:
+    reader, other = UserFactory.create(post_visibility="followers", post_sensitive=True), UserFactory.create()
+    first, second = HomeForm.fresh(reader=reader), HomeForm.fresh(reader=other)
+    assert first.fields is second.fields
+    chosen = [[form[name].value() for name in ("visibility", "sensitive")] for form in (first, second)]
+    assert chosen == [["followers", True], ["public", False]]
+    assert first["key"].value() != second["key"].value()
