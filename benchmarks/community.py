@@ -111,6 +111,11 @@ FOLLOW_COUNTS = """
     LEFT JOIN (SELECT followee_id, count(*) AS followers FROM relations_follow GROUP BY 1) t ON t.followee_id = o.id
     WHERE o.id = u.id
 """
+PLAIN_INDEXES = """
+    SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
+    WHERE x.indrelid = ANY(%(tables)s::regclass[]) AND NOT EXISTS (
+        SELECT FROM pg_constraint WHERE conindid = x.indexrelid)
+"""
 
 
 class Community:
@@ -167,10 +172,11 @@ class Community:
         """Index the newest items for search."""
         below = 2**53
         with connection.cursor() as cursor:
-            for done in range(0, count, CHUNK):
-                cursor.execute(WORDS, {"count": min(CHUNK, count - done), "below": below})
-                (below,) = cursor.fetchone()
-                show_progress("indexed", min(done + CHUNK, count), count)
+            with without_indexes("items_itemdocument"):
+                for done in range(0, count, CHUNK):
+                    cursor.execute(WORDS, {"count": min(CHUNK, count - done), "below": below})
+                    (below,) = cursor.fetchone()
+                    show_progress("indexed", min(done + CHUNK, count), count)
             cursor.execute("VACUUM ANALYZE items_itemdocument")
 
     def described(self) -> str:
@@ -217,17 +223,38 @@ def emptied(*, find_people: bool = True) -> None:
 
 @contextmanager
 def loading() -> Iterator[CursorWrapper]:
-    """A cursor that skips checks of references, and counts follows at the end."""
+    """A cursor that skips checks of references, and builds indexes and counts follows at the end."""
+    tables = ("accounts_user", "relations_follow", "items_item")
     with connection.cursor() as cursor:
         cursor.execute("SELECT setseed(0.25)")
         # References are correct by construction. Checking a million of them measures nothing.
         cursor.execute("SET session_replication_role = replica")
-        yield cursor
+        with without_indexes(*tables):
+            yield cursor
         cursor.execute("SELECT setval(pg_get_serial_sequence('accounts_user', 'id'), max(id)) FROM accounts_user")
         cursor.execute(FOLLOW_COUNTS)
         cursor.execute("RESET session_replication_role")
-        for table in ("accounts_user", "relations_follow", "items_item"):
+        for table in tables:
             cursor.execute(f"VACUUM ANALYZE {table}")
+
+
+@contextmanager
+def without_indexes(*tables: str) -> Iterator[None]:
+    """Build the indexes of tables, but those of constraints, after the block.
+
+    Row by row they take many times as long once they outgrow PostgreSQL's memory.
+    """
+    indexes = fetch(PLAIN_INDEXES, {"tables": [*tables]})
+    with connection.cursor() as cursor:
+        for name, _ in indexes:
+            cursor.execute(f'DROP INDEX "{name}"')
+        try:
+            yield
+        finally:
+            cursor.execute("SET maintenance_work_mem = '1GB'")
+            for _, definition in indexes:
+                cursor.execute(definition)
+            cursor.execute("RESET maintenance_work_mem")
 
 
 def materialise_inbox(user_id: int) -> None:
