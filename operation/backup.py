@@ -391,7 +391,9 @@ def _play_key_pattern(key: bytes) -> str:
 
 def _foreign_tables() -> list[str]:
     """Names of tables and views that are not of this site or Django."""
-    ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
+    # A model's table may keep the name that a library gave it.
+    named = {model._meta.db_table.partition("_")[0] for model in apps.get_models()}
+    ours = tuple(f"{name}_" for name in {*named, *(app.label for app in apps.get_app_configs()), "django"})
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
 
 
