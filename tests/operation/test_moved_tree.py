@@ -26,6 +26,7 @@ from accounts.models import User
 from community.archives import actions
 from community.archives.models import ArchiveImport
 from feedsite import celery
+from media.models import MediaFile
 from runtime.embedded import wait_for
 from tests.support import scenario
 from tests.support.addresses import client_patterns
@@ -159,7 +160,7 @@ def test_programs_go_on_beside_a_tree_that_is_gone(tmp_path: Path, feeds: redis.
         answers = [(answered(web, each), each) for each in requests(user, str(item.pk))]
         assert not [answer for answer in answers if answer[0] >= 500]
         assert Counter(status for status, _ in answers)[200] > 200
-        assert [send_file(web, token, file) for file in (jpeg(), mp4())] == [201, 201]
+        assert [send_file(web, token, file) for file in (jpeg(), mp4())] == [201, 202]
         listener = stream.listen(user)
         assert web.publish(token).status == 201
         listener.waits_for(lambda heard: any(name == "item" for name, _ in heard.news))
@@ -170,6 +171,7 @@ def test_programs_go_on_beside_a_tree_that_is_gone(tmp_path: Path, feeds: redis.
         archive = actions.begin(user=user, file=zipped(files_of([note(1)])))
         for each in settings.CELERY_BEAT_SCHEDULE.values():
             celery.app.send_task(each["task"])
+        assert wait_for(lambda: not MediaFile.objects.exclude(state="ready").exists(), 120)
         assert wait_for(lambda: not Letter.objects.exclude(state="sent").exists(), 120)
         assert wait_for(lambda: ArchiveImport.objects.get(pk=archive.pk).state == "done", 120)
         assert not tree.exists()
