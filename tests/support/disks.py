@@ -22,7 +22,7 @@ def on_small_disk(
     folder: Path, code: str, environ: dict[str, str], size: str = "512k"
 ) -> subprocess.CompletedProcess[str]:
     """Run code in a namespace where `folder` (`FOLDER` in the code) is a small file system."""
-    mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
+    mount = f'mount -t tmpfs -o size={size},mode=700 tmpfs "$0" && exec "$@"'
     program = f"FOLDER = {str(folder)!r}\n{FILL}{code}"
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder), sys.executable, "-c", program]
     return subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False)
