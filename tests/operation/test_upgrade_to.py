@@ -57,7 +57,7 @@ def test_a_site_goes_to_a_version_and_back_from_one_that_fails(tmp_path: Path) -
         site.wait_until_up()
         for number, files, fails in (
             ("9.0.1", {}, ""),
-            ("9.0.2", {"feedsite/wsgi.py": "raise SystemExit('no')\n"}, "web does not start"),
+            ("9.0.2", {"feedsite/wsgi.py": "raise SystemExit('no')\n"}, "the site does not load"),
             ("9.0.4", {"templates/base.html": "{{ nothing.nothing.nothing }}"}, "web page: "),
             ("9.0.3", {"runtime/older_database.py": "raise SystemExit('no')\n"}, "upgrade"),
         ):
