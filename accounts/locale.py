@@ -157,6 +157,8 @@ class ReaderLocaleMiddleware:
         if is_plain and READER_HEADER not in request.headers:
             return self.get_response(request)
         language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
+        # The user is loaded. Pages read them a hundred times, each time slower by Django's lazy object.
+        request.user = getattr(request.user, "_wrapped", request.user)
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}") and language not in settings.ADMIN_LANGUAGES:
             language = settings.LANGUAGE_CODE
         # Reset afterwards: a thread serves many readers.

@@ -393,10 +393,10 @@ def over_http(
 
 def application() -> Callable[..., Any]:
     """The WSGI application: the site, with the addresses of http_page."""
-    from django.core.wsgi import get_wsgi_application
+    from feedsite.wsgi import Handler
 
     settings.ROOT_URLCONF = "benchmarks.http_page"
-    return get_wsgi_application()
+    return Handler()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from django.urls import ResolverMatch
 from django.utils.module_loading import import_string
 
 from accounts.access import READER_HEADER
+from web.requests import find_view
 
 API = ("/api/v1/", "/api/v2/")
 
@@ -40,15 +41,12 @@ def is_api_alone(request: HttpRequest) -> bool:
 
 
 class ApiHandler(BaseHandler):
-    """Django's handler with `API_MIDDLEWARE`. Caches views of constant addresses: resolving took an eighth of a page of
-    home.
-    """
+    """Django's handler with `API_MIDDLEWARE`."""
 
     answer: Callable[[HttpRequest], Any]
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Build the chain, as Django does."""
-        self._kept: dict[str, ResolverMatch] = {}
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
@@ -63,12 +61,4 @@ class ApiHandler(BaseHandler):
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """The request's view. Raises Resolver404."""
-        if hasattr(request, "urlconf"):
-            return super().resolve_request(request)
-        match = self._kept.get(request.path_info)
-        if match is None:
-            match = super().resolve_request(request)
-            if f"/{match.route}" == request.path_info:
-                self._kept[request.path_info] = match
-        request.resolver_match = match
-        return match
+        return find_view(request)

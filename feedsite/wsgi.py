@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import django
 from django.conf import settings
-from django.core.handlers.wsgi import get_path_info
-from django.core.wsgi import get_wsgi_application
+from django.core.handlers.wsgi import WSGIHandler, get_path_info
+from django.http import HttpRequest
+from django.urls import ResolverMatch
 
 from media.serving import with_media
 from runtime.slow_senders import slow_senders
@@ -148,12 +150,22 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
     return [detail]
 
 
-django = get_wsgi_application()
+django.setup(set_prefix=False)
 
 from accounts.signing_in.callers import has_valid_credentials  # noqa: E402 (once Django is set up)
+from web.requests import find_view  # noqa: E402 (the same)
 from web.rest import OUTAGES  # noqa: E402 (the same)
 
-site = BodyReader(django, READERS, has_valid_credentials)
+
+class Handler(WSGIHandler):
+    """Django's handler, but the view that web.pages.RateMiddleware found is not looked up again."""
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        """The request's view. Raises Resolver404."""
+        return find_view(request)
+
+
+site = BodyReader(Handler(), READERS, has_valid_credentials)
 application = with_media(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.template import TemplateDoesNotExist, loader
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404
 from django.views import defaults
 
 from storage.postgresql import long_statements
@@ -17,7 +17,7 @@ from web import uploads
 from web.headers import nonce
 from web.pages import theme
 from web.refusals import RefusalError
-from web.requests import is_user_known
+from web.requests import find_view, is_user_known
 from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, LockedError, OutageError, outage_of
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class OutageMiddleware:
 
 def _view(request: HttpRequest) -> type[ApiView] | None:
     try:
-        found = resolve(request.path_info, getattr(request, "urlconf", None))
+        found = find_view(request)
     except Resolver404:
         return None
     view = getattr(found.func, "cls", None)

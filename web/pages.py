@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.template import loader
-from django.urls import Resolver404, resolve, reverse
+from django.urls import Resolver404, reverse
 from django.utils import translation
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import SimpleLazyObject
@@ -26,7 +26,7 @@ from django_htmx.middleware import HtmxDetails
 
 from web import rates
 from web.headers import nonce
-from web.requests import is_user_known, known_user
+from web.requests import find_view, is_user_known, known_user
 from web.rest import ApiView, ParameterError, parse_id, scope_of, single_parameter
 
 P = ParamSpec("P")
@@ -260,7 +260,7 @@ class RateMiddleware:
     @staticmethod
     def _name(request: HttpRequest) -> str | None:
         with contextlib.suppress(Resolver404):
-            return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
+            return find_view(request).url_name
         return None
 
     @staticmethod
@@ -269,7 +269,7 @@ class RateMiddleware:
             return ""
         named: Mapping[str, str] = {}
         with contextlib.suppress(Resolver404):
-            view = resolve(request.path_info, getattr(request, "urlconf", None)).func
+            view = find_view(request).func
             if issubclass(getattr(view, "cls", object), ApiView):
                 return ""
             if getattr(view, "is_uncounted", False):

@@ -1,6 +1,7 @@
 import logging
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.core.signals import request_finished
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch, resolve
 from django.utils.functional import SimpleLazyObject, empty
 
 from runtime import afterwards, logs, metrics
@@ -83,6 +85,19 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
         return False
     view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
     return not getattr(view, "only_reads", False)
+
+
+@lru_cache(1_000)
+def match_of(path: str, urlconf: str | None = None) -> ResolverMatch:
+    """What an address leads to. Raises Resolver404. Django takes up to 0.2 ms for it."""
+    return resolve(path, urlconf)
+
+
+def find_view(request: HttpRequest) -> ResolverMatch:
+    """The view of a request, looked up once. Raises Resolver404."""
+    if request.resolver_match is None:
+        request.resolver_match = match_of(request.path_info, getattr(request, "urlconf", None))
+    return request.resolver_match
 
 
 def route_of(request: HttpRequest) -> str:

@@ -16,9 +16,10 @@ from typing import IO, Any, TypeVar
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404
 
 from runtime.slow_senders import slow_senders
+from web.requests import match_of
 
 FILES_AT_ONCE = 4
 """The most files in one body."""
@@ -64,7 +65,7 @@ def most_bytes(path: str, method: str, most: int = 0) -> tuple[int, int]:
     `most`).
     """
     try:
-        view: Any = resolve(path).func
+        view: Any = match_of(path).func
     except Resolver404:
         return 0, 0
     form = getattr(view, "model_admin", None) if getattr(view, "__name__", "") in ADMIN_FORMS else None

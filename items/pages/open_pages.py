@@ -27,7 +27,7 @@ from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.templatetags.static import static
-from django.urls import Resolver404, ResolverMatch, resolve
+from django.urls import Resolver404
 from django.utils import timezone, translation
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 
@@ -45,6 +45,7 @@ from storage.connections import fetch, id_array
 from web import rates
 from web.compression import takes
 from web.pages import PageRequest, View, theme
+from web.requests import find_view
 from web.rest import scope_of
 
 P = ParamSpec("P")
@@ -137,18 +138,13 @@ class OpenPageMiddleware:
         kept = near.get(keys.page(_digest(request, language, str(browser_zone(request)))))
         if kept is None or kept.until < time.time():
             return None
-        request.resolver_match = _match(request.path_info)
+        find_view(request)
         if rates.CountedCall(scope_of({}, "GET"), rates.address(request)).wait is not None or not kept.is_current():
             return None
         response = _again(request, kept)
         response.headers.setdefault("Content-Language", language)
         response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
-
-
-@lru_cache(NEAR)
-def _match(path: str) -> ResolverMatch:
-    return resolve(path)
 
 
 def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
