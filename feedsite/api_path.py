@@ -61,4 +61,5 @@ class ApiHandler(BaseHandler):
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """The request's view. Raises Resolver404."""
-        return find_view(request)
+        # Django's also makes `reverse` lead to the stream's own addresses.
+        return super().resolve_request(request) if hasattr(request, "urlconf") else find_view(request)

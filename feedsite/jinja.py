@@ -1,9 +1,10 @@
 """Names for all page templates in templates/."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import intcomma
@@ -30,6 +31,7 @@ from web.icons import card_icon, icon
 from web.pages import came_from
 from web.times import format_moment
 
+Text = TypeVar("Text", bound=str)
 EXAMPLE = "0"
 """The item that the example of a reply answers."""
 
@@ -42,7 +44,11 @@ def environment(**options: Any) -> Environment:
     options["bytecode_cache"] = FileSystemBytecodeCache(str(kept))
     made = Environment(**options, trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.i18n"])  # noqa: S701 (autoescape is given)
     made.install_gettext_callables(  # type: ignore[attr-defined]
-        gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
+        once_per_language(gettext),
+        ngettext,
+        newstyle=True,
+        pgettext=once_per_language(pgettext),
+        npgettext=npgettext,
     )
 
     @cache
@@ -136,13 +142,19 @@ def environment(**options: Any) -> Environment:
     return made
 
 
+@cache
+def _in_language(_language: str | None, translate: Callable[..., Text], *texts: str) -> Text:
+    return translate(*texts)
+
+
+def once_per_language(translate: Callable[..., Text]) -> Callable[..., Text]:
+    """A function that translates the texts of templates, which are few, each once."""
+    return lambda *texts: _in_language(get_language(), translate, *texts)
+
+
+@once_per_language
 def translated(text: str) -> Markup:
     """A text in the current language, as HTML."""
-    return _translated(text, get_language())
-
-
-@cache
-def _translated(text: str, _language: str | None) -> Markup:
     return Markup(gettext(text) % {})  # noqa: S704 (the catalogue's)
 
 

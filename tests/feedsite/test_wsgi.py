@@ -14,7 +14,7 @@ from django.conf import LazySettings, settings
 from django.contrib import admin
 from django.middleware.csrf import get_token
 from django.test import Client, RequestFactory
-from django.urls import reverse
+from django.urls import ResolverMatch, URLResolver, reverse
 from PIL import Image
 
 from accounts.about.models import SiteSettings
@@ -28,6 +28,7 @@ from tests.support.factories import UserFactory
 from tests.support.pages import logged_in
 from tests.support.pictures import files_of, jpeg, upload
 from web import uploads
+from web.requests import match_of
 from web.strict_json import BODY_BYTES
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a real request closes connections that are in a transaction
@@ -68,6 +69,22 @@ def test_chunked_bodies_are_read_and_measured(rf: RequestFactory, body: bytes, k
 
 def test_a_content_type_that_cannot_be_read(rf: RequestFactory) -> None:
     assert status_of(chunked(rf, b"{}") | {"CONTENT_TYPE": "a/b; x*=none''c"}) == 415
+
+
+def test_an_address_is_looked_up_once(rf: RequestFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve = URLResolver.resolve
+    looked: list[str] = []
+
+    def noting(self: URLResolver, path: str) -> ResolverMatch:
+        looked.extend([path] if path.startswith("/") else [])
+        return resolve(self, path)
+
+    monkeypatch.setattr(URLResolver, "resolve", noting)
+    match_of.cache_clear()
+    paths = ["/about", "/@nobody", "/api/v1/items/7"]
+    for path in paths * 2:
+        answered(rf.get(path).environ)
+    assert looked == paths
 
 
 def test_no_more_is_read_than_may_be(rf: RequestFactory) -> None:

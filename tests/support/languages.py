@@ -76,7 +76,7 @@ def catalogue(
 def forget_translations(setting: str, **kwargs: Any) -> None:
     """Forget what was translated by other catalogues."""
     if setting == "LOCALE_PATHS":
-        jinja._translated.cache_clear()
+        jinja._in_language.cache_clear()
 
 
 def _offer(changed: LazySettings, folder: Path, code: str, name: str) -> None:
