@@ -17,7 +17,7 @@ from items.hydrate import WIDTH, OwnColumns
 from storage.connections import fetch, id_array
 from timeline.pull import AROUND, HomeCandidate, entries_around
 from timeline.senders import Scope, Statement
-from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, VerifiedItem, parse_described
+from timeline.truth import DESCRIBE, HAS_SHOWN_ORIGINAL, TAG_COLUMNS, VERDICT, VerifiedItem, parse_described
 
 REACH = 40
 """Entries."""
@@ -27,12 +27,15 @@ NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
 
 
 def _folds_and_originals(describe: str, width: int, around: str) -> str:
+    """SQL that describes reposts, and finds the neighbours if one of them is shown."""
+    names = [f"c{place}" for place in range(width)]
     return f"""
-    {describe}
+    WITH described ({", ".join(names)}) AS MATERIALIZED ({describe})
+    SELECT * FROM described
     UNION ALL
     SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in OwnColumns._fields)},
         {", ".join(["NULL"] * (width - len(OwnColumns._fields)))}
-    FROM ({around}) near
+    FROM ({around}) near WHERE (SELECT bool_or({names[WIDTH + HAS_SHOWN_ORIGINAL]}) FROM described)
 """
 
 
@@ -52,7 +55,7 @@ def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, VerifiedItem]]:
-    """The result of `folds`, and the given reposts with their originals, by id."""
+    """The result of `folds`, and the given reposts with their originals, by id. No folds if none of these is shown."""
     params = {
         "last_id": last_id,
         "above": REACH,

@@ -738,7 +738,8 @@ def tagged(scenario: Scenario) -> None:
     scenario.recorder.step = "tagged: calls"
     busy = Scope(user.pk, has_tags=True)
     fetch_items(busy, [scenario.site.busy.pk])
-    folds_and_originals(busy, last_id=scenario.names["middle"], count=20, reposts=[])
+    own = Item.objects.get(sender=user, repost_of=scenario.site.busy)  # shown, so that its neighbours are read
+    folds_and_originals(busy, last_id=scenario.names["middle"], count=20, reposts=[own.pk])
     for source in (scenario.site.star.pk, -1):
         outbox.pull(source, 1_000)
         outbox.epoch_of(source)

@@ -18,8 +18,8 @@ from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import deliveries, keys
 from storage.connections import TripCount, count_trips, feeds_for_tasks, pipelined
-from storage.window import OWN_MEMBERS, Window, WindowEntry
-from tests.support.factories import ItemFactory
+from storage.window import INFINITY, OWN_MEMBERS, Window, WindowEntry
+from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, restart
 from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
@@ -29,6 +29,7 @@ from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 from timeline.outbox import Outbox
+from timeline.senders import Scope
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -679,6 +680,19 @@ def test_reposts_are_there_as_far_as_their_originals(
 
 
 @pytest.mark.slow
+def test_neighbours_are_read_only_for_shown_reposts(reader: User, follow: Any, say: Say) -> None:
+    friend, other = UserFactory.create_batch(2)
+    follow(reader, friend)
+    original = say(other)
+    repost, _ = items.repost(sender=friend, item=original)
+    asked = {"last_id": INFINITY, "count": 1, "reposts": [repost.pk]}
+    folds, verified = fold.folds_and_originals(Scope.home_of(reader), **asked)
+    assert (folds, verified[repost.pk].has_shown_original) == ({repost.pk: 0}, True)
+    items.delete(item=original)
+    folds, verified = fold.folds_and_originals(Scope.home_of(reader), **asked)
+    assert (folds, verified[repost.pk].has_shown_original) == ({}, False)
+
+
 def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, say: Say, workers: Workers) -> None:
     friends = [seen(display_name=f"Friend {number}") for number in range(4)]
     author = seen()
