@@ -23,7 +23,7 @@ from tests.support.factories import UserFactory
 from tests.support.opensearch import OpenSearch, Trouble, late, obeys_and_cuts, refuses, says, status
 from tests.support.statements import statements
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 
 def public() -> set[int]:
@@ -242,7 +242,6 @@ def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> Non
     assert opensearch.documents[item.pk]["words"] == ["after"]
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
@@ -299,7 +298,6 @@ def test_writers_take_turns(opensearch: OpenSearch) -> None:
 
 
 # --- The first load --------------------------------------------------------------------------------------
-@pytest.mark.long
 def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     many(2 * PART + 10)
     create()

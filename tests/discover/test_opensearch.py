@@ -31,7 +31,7 @@ from tests.support.patience import SHORT
 from tests.support.recommending import NOW, follow, like, post
 from tests.support.statements import statements
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 DAY = timedelta(days=1)
 
@@ -187,7 +187,6 @@ def test_an_empty_site(reader: User) -> None:
     assert recalled(reader) == []
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -> None:
     """The real server refuses more than 1,024 clauses."""
@@ -250,7 +249,6 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TROUBLES)
 def test_postgresql_recalls_when_it_fails(
@@ -275,7 +273,6 @@ def test_postgresql_recalls_when_it_fails(
     assert source(reader) == "opensearch"
 
 
-@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch

@@ -25,14 +25,13 @@ from tests.support.far_servers import certificate
 from tests.support.opensearch import OpenSearch
 from tests.support.recommending import NOW, follow, like, post
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.long]
 
 
 def recalled(reader: User, count: int = 10) -> list[int]:
     return [one.item_id for one in OpenSearchRecall().candidates(reader, count=count, now=NOW)]
 
 
-@pytest.mark.long
 def test_it_dies_between_two_requests(opensearch: OpenSearch) -> None:
     first = post("first")
     index_slice()
@@ -106,7 +105,6 @@ def test_it_is_loaded_anew_while_pages_are_served(opensearch: OpenSearch) -> Non
     assert set(opensearch.documents) == posts
 
 
-@pytest.mark.long
 def test_its_limits_hold_the_largest_reader(opensearch: OpenSearch) -> None:
     """Followed senders by the ten thousand, in one list of terms."""
     reader = UserFactory.create()
@@ -126,7 +124,6 @@ def follow_all(reader: User, senders: list[User]) -> None:
     Follow.objects.bulk_create([Follow(follower=reader, followee=sender) for sender in senders], batch_size=2_000)
 
 
-@pytest.mark.long
 def test_both_find_the_same(opensearch: OpenSearch) -> None:
     """Among so few that PostgreSQL reads all. Their order differs: it takes few posts of a sender, and each further one
     counts less.

@@ -62,7 +62,8 @@ def send_slowly(port: int, drips: bool) -> tuple[bytes, float]:
     return answer, time.monotonic() - began
 
 
-@pytest.mark.parametrize("drips", [False, pytest.param(True, marks=pytest.mark.long)], ids=["nothing", "drips"])
+@pytest.mark.long
+@pytest.mark.parametrize("drips", [False, True], ids=["nothing", "drips"])
 def test_slow_senders_are_cut_off_and_others_do_not_wait(web: Impatient, drips: bool) -> None:
     (token,) = tokens_of([UserFactory.create()])
     assert web.publish(token, "before").status == 201

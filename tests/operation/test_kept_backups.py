@@ -240,6 +240,7 @@ def test_a_backup_is_tried_while_the_site_runs(tmp_path: Path, media_folder: Pat
     assert databases() == before
 
 
+@pytest.mark.long
 def test_a_damaged_backup_is_found_out(tmp_path: Path) -> None:
     UserFactory.create_batch(3)
     path, before = tmp_path / "site.backup", databases()
@@ -287,6 +288,7 @@ def plays_of(*batch: tuple[bytes, int, bytes]) -> bytes:
     return len(data).to_bytes(8, "big") + data
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_could_not_be_restored_is_not_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part is tried as a restore would use it."""

@@ -176,6 +176,7 @@ def shown(name: str) -> float:
     return next(value for found, _labels, value in metrics.samples() if found == name)
 
 
+@pytest.mark.long
 def test_the_gauge_is_measured_while_a_table_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise workers would count as silent, and somebody restarted them."""
     monkeypatch.setattr(gauges, "LOCK_SECONDS", 1)

@@ -13,7 +13,7 @@ from timeline.inbox import Tail
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny_homes")
 def test_every_page_is_what_the_oracle_says() -> None:
-    walk_all(Home, examples=tries(16, 100))
+    walk_all(Home, examples=tries(10, 100))
 
 
 class ShortPages(Home):
@@ -30,4 +30,4 @@ def test_pages_that_stop_at_their_bound_leave_nothing_out(monkeypatch: pytest.Mo
     monkeypatch.setattr(home, "SCAN", 3)
     monkeypatch.setattr(home, "SLACK", 0)
     monkeypatch.setattr(Tail, "LENGTH", 3)
-    walk_all(ShortPages, examples=tries(8, 60))
+    walk_all(ShortPages, examples=tries(5, 60))

@@ -37,6 +37,7 @@ def test_help_shows_them_and_no_others(words: tuple[str, ...]) -> None:
     assert not any(f"  {name} " in page for name in ("check_all", "flush", "dbshell", "runserver"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_help_all_shows_all_and_help_of_one_is_its_own() -> None:
     assert {"check_all", "dbshell", "account"} <= set(printed("help", "--all").split())

@@ -110,6 +110,7 @@ def test_a_child_does_not_keep_the_slot_of_its_parent(tmp_path: Path) -> None:
             assert slots(tmp_path) == ["0.lock"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None:
     for _ in range(4):

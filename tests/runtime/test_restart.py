@@ -81,6 +81,7 @@ def answers(port: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_web_is_followed_by_its_other_unit(units: Path, port: int) -> None:
     told: list[str] = []
     for new, old in ("ba", "ab"):

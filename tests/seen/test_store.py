@@ -387,6 +387,7 @@ def run_on(folder: Path, code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_cut_file_is_refused_and_kills_no_process(tmp_path: Path) -> None:
     """Before it is opened, and while it is open."""
@@ -395,6 +396,7 @@ def test_a_cut_file_is_refused_and_kills_no_process(tmp_path: Path) -> None:
     assert {line.split(maxsplit=1)[1] for line in lines} == {"refused"}, lines
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_that_is_replaced_while_it_is_open_is_refused(tmp_path: Path) -> None:
     lines = run_on(tmp_path, SWAPS)
