@@ -45,7 +45,7 @@ def test_opened_items_are_there_until_they_are_cleared(visitor: Visitor, made: l
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("History is paused.")).to_be_visible()
     if javascript:
-        expect(page.locator(":focus")).to_contain_text("We no longer remember posts you open.")
+        expect(page.locator("#toast")).to_contain_text("We no longer remember posts you open.")
     visitor.goto(f"/items/{made[1].pk}")
     visitor.goto("/history")
     visitor.shows(["zebra 2", "zebra 0"])
