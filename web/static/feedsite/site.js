@@ -191,7 +191,8 @@ function localizeTimes() {
 
   function whole(moment) {
     const day = { day: "numeric", month: "long", year: "numeric" };
-    if (!isEnglish) return `${format(moment, { ...day, hour: "numeric", minute: "2-digit" })} ${offset(moment)}`;
+    const hour = page.startsWith("zh") ? "2-digit" : "numeric";
+    if (!isEnglish) return `${format(moment, { ...day, hour, minute: "2-digit" })} ${offset(moment)}`;
     return `${format(moment, day)}, ${two(moment.getHours())}:${two(moment.getMinutes())} ${offset(moment)}`;
   }
 
