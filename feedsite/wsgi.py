@@ -158,7 +158,7 @@ from web.rest import OUTAGES  # noqa: E402 (the same)
 
 
 class Handler(WSGIHandler):
-    """Django's handler, but the view that web.pages.RateMiddleware found is not looked up again."""
+    """Django's handler, which looks each view up once."""
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """The request's view. Raises Resolver404."""

@@ -154,7 +154,7 @@ class VerifiedItem(NamedTuple):
 VERDICT, TAG_COLUMNS = 5, 2
 """Columns of `_verdict_columns`, and those about hashtags at its end, which only readers who follow hashtags have."""
 HAS_SHOWN_ORIGINAL = 2
-"""The place of one of them."""
+"""The place among them of `VerifiedItem.has_shown_original`."""
 
 
 def parse_described(row: Sequence[Any]) -> VerifiedItem:

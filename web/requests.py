@@ -88,15 +88,15 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 
 
 @lru_cache(1_000)
-def match_of(path: str, urlconf: str | None = None) -> ResolverMatch:
-    """What an address leads to. Raises Resolver404. Django takes up to 0.2 ms for it."""
+def match_of(path: str, urlconf: str) -> ResolverMatch:
+    """What an address leads to. Raises Resolver404. Django may try hundreds of patterns."""
     return resolve(path, urlconf)
 
 
 def find_view(request: HttpRequest) -> ResolverMatch:
     """The view of a request, looked up once. Raises Resolver404."""
     if request.resolver_match is None:
-        request.resolver_match = match_of(request.path_info, getattr(request, "urlconf", None))
+        request.resolver_match = match_of(request.path_info, getattr(request, "urlconf", settings.ROOT_URLCONF))
     return request.resolver_match
 
 

@@ -65,7 +65,7 @@ def most_bytes(path: str, method: str, most: int = 0) -> tuple[int, int]:
     `most`).
     """
     try:
-        view: Any = match_of(path).func
+        view: Any = match_of(path, settings.ROOT_URLCONF).func
     except Resolver404:
         return 0, 0
     form = getattr(view, "model_admin", None) if getattr(view, "__name__", "") in ADMIN_FORMS else None

@@ -679,7 +679,6 @@ def test_reposts_are_there_as_far_as_their_originals(
         assert len(read(reader)) == 4
 
 
-@pytest.mark.slow
 def test_neighbours_are_read_only_for_shown_reposts(reader: User, follow: Any, say: Say) -> None:
     friend, other = UserFactory.create_batch(2)
     follow(reader, friend)
@@ -693,6 +692,7 @@ def test_neighbours_are_read_only_for_shown_reposts(reader: User, follow: Any, s
     assert (folds, verified[repost.pk].has_shown_original) == ({}, False)
 
 
+@pytest.mark.slow
 def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, say: Say, workers: Workers) -> None:
     friends = [seen(display_name=f"Friend {number}") for number in range(4)]
     author = seen()
