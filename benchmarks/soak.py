@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchmarks import processes
-from benchmarks.load import LIGHT, SHED, Acts, Crowd, Generator, Ledger, Made, Ports, every, opened_streams, site
+from benchmarks.load import CLIENTS, LIGHT, SHED, Acts, Crowd, Generator, Ledger, Made, Ports, every, opened_streams, site
 from benchmarks.measure import BenchmarkReport
 from runtime.embedded import wait_for
 from storage.connections import client_of, fetch
@@ -130,9 +130,7 @@ class Soak:
         """Use the site, kill its processes, and measure."""
         for user in self.crowd.people:
             self.generator.asked(self.acts.request("GET", "/timeline/home", user))
-        trial = min(20.0, self.seconds / 20)
-        self.generator.closed(self.acts, clients=4, seconds=trial)
-        self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
+        self.rate = max(1.0, LIGHT * self.capacity(min(20.0, self.seconds / 20)))
         self.first = {process.pid for process in processes.of_site(settings.DATA_DIR)}
         with self.streams(), every(self.crowd.size.soak_kill_seconds, self.kill):
             self.use(self.seconds * QUIETER)
@@ -142,6 +140,13 @@ class Soak:
             with every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)):
                 self.use(self.seconds * (1 - QUIETER))
         self.generator.close()
+
+    def capacity(self, seconds: float) -> float:
+        """The calls that the warm site answers in a second."""
+        for _ in ("every kind of page for the first time", "measured"):
+            self.generator.taken()
+            self.generator.closed(self.acts, clients=max(CLIENTS), seconds=seconds)
+        return sum(200 <= made.answer.status < 300 for made in self.generator.taken()) / seconds
 
     @contextmanager
     def streams(self) -> Iterator[None]:
