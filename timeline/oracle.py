@@ -16,7 +16,7 @@ OF_LIST = """
         SELECT in_it.member_id FROM relations_listmember in_it JOIN relations_list l ON l.id = in_it.list_id
         WHERE l.owner_id = %(reader)s AND l.id = %(list)s)
 """
-# A hidden post (blocked or muted sender) still takes a place.
+# A hidden post (its sender is turned away) still takes a place. Nothing is folded into it.
 BY_TAG = """
     i.visibility = 'public' AND i.repost_of_id IS NULL AND EXISTS (
         SELECT FROM relations_tagfollow wanted JOIN relations_tag named ON named.id = wanted.tag_id
@@ -84,6 +84,7 @@ HOME, LIST = (
         SELECT FROM entries nearby
         WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
         OR nearby.id = e.repost_of_id AND nearby.place > e.place AND nearby.place - e.place <= %(reach)s
+            AND nearby.is_shown
     )) ORDER BY e.place
     """
     for entries in (ENTRIES, LIST_ENTRIES)

@@ -233,18 +233,35 @@ def _pull_above(feed: Feed) -> str:
 PULL_ABOVE = statement(_pull_above)
 
 
+HIDDEN_POST = 0
+"""Stands for what an entry reposts if it is a post by a hashtag alone whose sender is not welcome."""
+
+
 def _around_query(feed: Feed) -> str:
+    """SQL for the entries around an id, each with the id of what it reposts, NULL, or `HIDDEN_POST`.
+
+    Whether a sender is welcome is asked only for posts that another entry reposts.
+    """
     held, from_it, below_it = stream_is_present(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
+    reposts = "around.repost_of_id"
+    if feed.tags:
+        is_reposted = "(around.id IN (SELECT repost_of_id FROM around)) IS TRUE"
+        is_welcome = welcome("around.sender_id", is_active("around.sender_id"))
+        reposts = f"""
+        CASE WHEN around.tag IS NOT NULL AND {is_reposted} AND NOT {is_welcome} THEN {HIDDEN_POST} ELSE {reposts} END
+        """
     return f"""
     WITH {feed.tags_cte()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(below_it)}),
     feet AS MATERIALIZED (
         SELECT * FROM ({_heads(from_it, "ASC")}) foot WHERE %(last_id)s < {INFINITY}
+    ),
+    around AS MATERIALIZED (
+        SELECT * FROM ({_entries(feed, "feet", held, from_it, "%(above)s", "ASC")}) above
+        UNION ALL
+        SELECT * FROM ({_entries(feed, "heads", held, below_it, "%(below)s")}) below
     )
-    SELECT id, repost_of_id FROM ({_entries(feed, "feet", held, from_it, "%(above)s", "ASC")}) above
-    UNION ALL
-    SELECT id, repost_of_id FROM ({_entries(feed, "heads", held, below_it, "%(below)s")}) below
-    ORDER BY id DESC
+    SELECT around.id, {reposts} AS repost_of_id FROM around ORDER BY around.id DESC
     """
 
 
@@ -346,6 +363,6 @@ def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Hom
 
 
 def entries_around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """The `above` entries from `last_id` up and the `below` entries under it, each with the id of what it reposts."""
+    """The `above` entries from `last_id` up and the `below` entries under it, each with what it reposts (`AROUND`)."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

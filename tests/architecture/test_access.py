@@ -481,7 +481,7 @@ STATES = [*PLAIN, *sorted(OTHERS.difference(PLAIN))]
 def test_readers_see_what_the_table_says(
     world: World, settings: Any, side: str, visibility: Visibility, status: Status
 ) -> None:
-    settings.RATE_SCALE = 1000.0
+    settings.RATE_SCALE, settings.SENDER_CAP = 1000.0, len(KINDS)
     fill(world, visibility, status)
     wrong = []
     readers = clients(world, side)

@@ -142,11 +142,15 @@ def _of_strangers() -> set[int]:
 
 
 def _but_answered(text: str) -> str:
-    """The answer without `in_reply_to_id`, which the site's own API shows too."""
+    """The answer without `in_reply_to_id` and the ids of conversations, which the site's own API shows too.
+
+    A conversation has the id of its first message.
+    """
 
     def without(value: object) -> object:
         if isinstance(value, dict):
-            return {name: without(one) for name, one in value.items() if name != "in_reply_to_id"}
+            names = {"in_reply_to_id", "id"} if "last_status" in value else {"in_reply_to_id"}
+            return {name: without(one) for name, one in value.items() if name not in names}
         return [without(one) for one in value] if isinstance(value, list) else value
 
     return json.dumps(without(json.loads(text)))

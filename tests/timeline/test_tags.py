@@ -22,6 +22,7 @@ from tests.support.factories import UserFactory
 from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
 from timeline import fanout, home
+from timeline.above import page_above
 from timeline.check import differences, repair
 from timeline.home import home_page, new_count
 from timeline.late import late_ids
@@ -154,6 +155,26 @@ def test_what_a_sender_who_is_turned_away_says_is_hidden_and_comes_back(
     else:
         User.objects.filter(pk=sender.pk).update(is_active=True)
     assert read(tagger) == [item.pk]
+
+
+def test_a_repost_is_not_folded_into_a_post_that_is_hidden(tagger: User, say: Say, workers: Workers) -> None:
+    friend, sender = seen(), seen()
+    for followee in (friend, sender):
+        relations.follow(follower=tagger, followee=followee)
+    start = say(friend, "before")
+    original = say(sender, "#tea")
+    repost, _ = items.repost(sender=friend, item=original)
+    both, alone = [original.pk, start.pk], [repost.pk, start.pk]
+    made = lists.create(owner=tagger, title="out", is_exclusive=True)
+    for change, wanted in ((None, both), (lists.add, alone), (lists.remove, both)):
+        if change:
+            change(owner=tagger, list_id=made.pk, member=sender)
+        for _ in range(3):  # by PostgreSQL, and by windows
+            assert read(tagger) == wanted == home_ids(tagger.pk)
+            assert new_count(tagger, since_id=start.pk) == (1, False)
+            page = page_above(tagger, min_id=start.pk)
+            assert [int(item.id) for item in page.items] == wanted[:1]
+            workers.work()
 
 
 @pytest.mark.slow
