@@ -22,7 +22,20 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchmarks import processes
-from benchmarks.load import CLIENTS, LIGHT, SHED, Acts, Crowd, Generator, Ledger, Made, Ports, every, opened_streams, site
+from benchmarks.load import (
+    CLIENTS,
+    LIGHT,
+    SHED,
+    Acts,
+    Crowd,
+    Generator,
+    Ledger,
+    Made,
+    Ports,
+    every,
+    opened_streams,
+    site,
+)
 from benchmarks.measure import BenchmarkReport
 from runtime.embedded import wait_for
 from storage.connections import client_of, fetch
