@@ -361,8 +361,9 @@ def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settin
         assert not Grant.objects.filter(user=user).exists()
 
 
-def test_two_admins_log_in_over_each_others_sessions() -> None:
+def test_two_admins_log_in_over_each_others_sessions(settings: Any) -> None:
     """Ending the other's session writes the other's row."""
+    settings.RATE_SCALE = 100.0
     ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
     for each in (ann, bob):
         actions.promote(user=each)

@@ -219,6 +219,7 @@ def asks_for_an_app(world: World) -> str:
 
 
 def let_in(page: Page) -> None:
+    page.wait_for_timeout(1_000)  # earlier clicks are taken (looking.js)
     page.locator("button[value=allow]").click()
     page.locator("code").wait_for()
 
@@ -241,10 +242,17 @@ def edit_in_place(page: Page) -> None:
 
 def send_empty(page: Page) -> None:
     """Submit although the browser asks for text first."""
-    others = page.locator("main form.composer, main form[action='/signup'], main form[action$='/report']")
+    addressed = (
+        "form.composer",
+        "form[action='/signup']",
+        "form[action='/settings/confirm']",
+        "form[action$='/report']",
+    )
+    others = page.locator(", ".join(f"main {form}" for form in addressed))
     form = page.locator("main form:not([action])").or_(others).first
     form.evaluate("form => { form.noValidate = true; }")
-    form.locator("button").last.click()
+    send = form.locator("button.send")  # a composer has others after it
+    (send.first if send.count() else form.locator("button").last).click()
     page.locator("main .errorlist").first.wait_for()
 
 
@@ -264,7 +272,7 @@ def dismiss(page: Page) -> None:
 def clear_history(page: Page) -> None:
     page.locator("[action$=clear] button").click()
     page.locator("#question [value=sure]").click()
-    page.locator("#history [role=status]").wait_for()
+    page.locator(".shown > #toast").wait_for()
 
 
 def pause_history(page: Page) -> None:
