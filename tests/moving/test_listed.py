@@ -282,17 +282,26 @@ def test_so_many_entries_are_read(user: User, monkeypatch: pytest.MonkeyPatch) -
     assert (progress.total, progress.brought, progress.left_out) == (2, 2, {"many": 2})
 
 
+def largest_list(folder: Path, entry: bytes) -> Any:
+    path, most = folder / "likes.json", archive.LIST_BYTES - 100
+    path.write_bytes(b'{"orderedItems":[' + b",".join([entry] * (most // (len(entry) + 1))) + b"]}")
+    (kept,) = ArchiveLists(folder).found().values()
+    return kept
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", [b'""', b'{"id":{}}'])
-def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_entries_take_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest accepted file, read again for each part."""
     monkeypatch.setattr(listed, "ENTRIES", tries(1_000, 100_000))
     monkeypatch.setattr(listed, "COUNTED", tries(5_000, 500_000))
-    path, most = tmp_path / "likes.json", archive.LIST_BYTES - 100
-    path.write_bytes(b'{"orderedItems":[' + b",".join([entry] * (most // (len(entry) + 1))) + b"]}")
-    (kept,) = ArchiveLists(tmp_path).found().values()
+    kept = largest_list(tmp_path, b'""')
     assert kept == {"total": listed.ENTRIES, "left_out": {"many": listed.COUNTED - listed.ENTRIES}}
     assert set(ArchiveLists(tmp_path).entries(ListKind.LIKES)) == {""}
+
+
+@pytest.mark.slow
+def test_very_many_brackets_are_too_long(tmp_path: Path) -> None:
+    assert largest_list(tmp_path, b'{"id":{}}') == {"total": 0, "failure": "long"}
 
 
 def test_words_of_lists_can_be_kept(user: User) -> None:
