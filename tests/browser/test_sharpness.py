@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 SHAPES = [(3000, 2000), (2000, 3000), (2400, 2400), (2800, 2100)]
 LEAST = 160
-"""The narrowest size of pictures: on one pixel a CSS pixel, thumbnails of 60 take it too."""
+"""The narrowest size of pictures: on one pixel a CSS pixel, thumbnails of 46 take it too."""
 SCREENS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 860}},
     "dense": {"viewport": {"width": 1280, "height": 860}, "device_scale_factor": 2},

@@ -60,6 +60,7 @@
         const link = document.createElement("a");
         link.href = `${location.pathname}?${new URLSearchParams({ q: one })}`;
         link.textContent = one;
+        link.dir = "auto";
         const entry = document.createElement("li");
         entry.append(link);
         return entry;
