@@ -300,7 +300,7 @@ def set_reminder(page: Page) -> None:
 # A second refresh button appears at the end.
 ALL_IS_LOADED = """(() => {
     scrollTo(0, document.body.scrollHeight);
-    return [...document.querySelectorAll("button")].filter((one) => /Refresh|刷新/.test(one.textContent)).length > 1;
+    return document.querySelector(".quiet-button[form=refresh]") !== null;
 })()"""
 
 

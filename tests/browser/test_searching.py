@@ -24,7 +24,7 @@ def test_examples_and_tabs(visit: Visit, reader: Any, screen: dict[str, Any]) ->
     visitor.goto("/search")
     page = visitor.page
     visitor.go(page.get_by_role("link", name="from:reader"))
-    expect(page.get_by_role("main").get_by_role("combobox")).to_have_value("from:reader")
+    expect(page.get_by_role("main").get_by_role("combobox")).to_have_value("from:reader ")
     visitor.goto("/search?q=apple")
     expect(page.locator("article")).to_have_count(1)
     expect(page.locator(".people .name")).to_have_count(1)
