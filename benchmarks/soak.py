@@ -155,10 +155,10 @@ class Soak:
         self.generator.close()
 
     def capacity(self, seconds: float) -> float:
-        """The calls that the warm site answers in a second."""
-        for _ in ("every kind of page for the first time", "measured"):
-            self.generator.taken()
-            self.generator.closed(self.acts, clients=max(CLIENTS), seconds=seconds)
+        """Measure how many calls the site answers in a second, after as long a warm-up."""
+        self.generator.closed(self.acts, clients=max(CLIENTS), seconds=seconds)
+        self.generator.taken()
+        self.generator.closed(self.acts, clients=max(CLIENTS), seconds=seconds)
         return sum(200 <= made.answer.status < 300 for made in self.generator.taken()) / seconds
 
     @contextmanager

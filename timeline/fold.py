@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from items.hydrate import WIDTH, OwnColumns
 from storage.connections import fetch, id_array
-from timeline.pull import AROUND, HIDDEN_POST, HomeCandidate, entries_around
+from timeline.pull import AROUND, HomeCandidate, entries_around
 from timeline.senders import Scope, Statement
 from timeline.truth import DESCRIBE, HAS_SHOWN_ORIGINAL, TAG_COLUMNS, VERDICT, VerifiedItem, parse_described
 
@@ -82,7 +82,7 @@ def _folds_of_page(entries: Sequence[tuple[int, int | None]], last_id: int, coun
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     """Map each repost among neighbouring entries to the number of others folded into it, or `FOLDED`.
 
-    Each entry comes with the id of what it reposts, None, or `HIDDEN_POST`.
+    The entries are rows of `AROUND`.
     """
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if root is None}
@@ -108,7 +108,7 @@ def count_new(scope: Scope, candidates: Sequence[HomeCandidate], *, of_others: b
     new -= {row[0] for row in fetch(OWN, {"ids": id_array(asked), "reader": scope.reader_id})}
     if not any(one.repost_of and one.item_id in new for one in candidates):
         return len(new)
-    entries = [(one.item_id, one.repost_of or (None if one.is_shown else HIDDEN_POST)) for one in candidates]
+    entries = [one.entry for one in candidates]
     below = entries_around(scope, last_id=entries[-1][0], above=0, below=REACH)
     found = folds_among([*entries, *below])
     return sum(found.get(one) != FOLDED for one in new)

@@ -234,11 +234,11 @@ PULL_ABOVE = statement(_pull_above)
 
 
 HIDDEN_POST = 0
-"""Stands for what an entry reposts if it is a post by a hashtag alone whose sender is not welcome."""
+"""In place of what an entry reposts: it is a hidden post. Only a hashtag brings it, and its sender is not welcome."""
 
 
 def _around_query(feed: Feed) -> str:
-    """SQL for the entries around an id, each with the id of what it reposts, NULL, or `HIDDEN_POST`.
+    """SQL for the entries around an id, and what each reposts: an id, NULL for a post, or `HIDDEN_POST`.
 
     Whether a sender is welcome is asked only for posts that another entry reposts.
     """
@@ -325,6 +325,11 @@ class HomeCandidate(NamedTuple):
     item_id: int
     repost_of: int | None
     is_shown: bool
+
+    @property
+    def entry(self) -> tuple[int, int | None]:
+        """The entry as a row of `AROUND`."""
+        return self.item_id, self.repost_of or (None if self.is_shown else HIDDEN_POST)
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[WindowEntry], int]:

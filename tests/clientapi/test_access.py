@@ -142,9 +142,9 @@ def _of_strangers() -> set[int]:
 
 
 def _but_answered(text: str) -> str:
-    """The answer without `in_reply_to_id` and the ids of conversations, which the site's own API shows too.
+    """The answer without two kinds of ids that the site's own API shows too.
 
-    A conversation has the id of its first message.
+    They are `in_reply_to_id`, and the id of a conversation, which is that of its first message.
     """
 
     def without(value: object) -> object:

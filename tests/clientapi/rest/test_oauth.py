@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -155,6 +156,13 @@ def test_a_code_that_comes_again_ends_its_token_and_no_other(user: User) -> None
     assert asked_for(app, **grants[0]).status_code == 400
     assert asked_for(app, grant_type="authorization_code", code="never").status_code == 400
     assert me(second) == 200
+
+
+@pytest.mark.parametrize("back", [OUT_OF_BAND, "https://a.example/cb"])
+def test_sentences_of_the_question_stand_apart(user: User, back: str) -> None:
+    query = query_of(registered(redirect_uris=back), redirect_uri=back)
+    asked = logged_in(user).get(reverse("oauth-authorize", query=query)).content.decode()
+    assert re.search(r"\.\s+It never sees your password\. You", asked)
 
 
 @pytest.mark.parametrize("addresses", ["https://a.example/cb", f"https://a.example/cb {OUT_OF_BAND}"])
