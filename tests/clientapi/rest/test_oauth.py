@@ -162,7 +162,7 @@ def test_a_code_that_comes_again_ends_its_token_and_no_other(user: User) -> None
 def test_sentences_of_the_question_stand_apart(user: User, back: str) -> None:
     query = query_of(registered(redirect_uris=back), redirect_uri=back)
     asked = logged_in(user).get(reverse("oauth-authorize", query=query)).content.decode()
-    assert re.search(r"\.\s+It never sees your password\. You", asked)
+    assert re.search(r"\.</p>\s*<p class=\"quiet\">It never sees your password\. You", asked)
 
 
 @pytest.mark.parametrize("addresses", ["https://a.example/cb", f"https://a.example/cb {OUT_OF_BAND}"])
