@@ -124,6 +124,24 @@ class EndsWithChildren(bootsteps.StartStopStep):
 app.steps["worker"].add(EndsWithChildren)
 
 
+class ForgetsLostConnections(bootsteps.StartStopStep):
+    """Frees what a lost connection to the broker leaves behind: half a megabyte, each time."""
+
+    requires = ("celery.worker.consumer.connection:Connection",)
+
+    def start(self, consumer: Any) -> None:
+        """Collect the garbage of the one before. So few objects die here that Python would not for days."""
+        gc.collect()
+
+    def stop(self, consumer: Any) -> None:
+        """Take its callbacks off the event loop: kombu leaves them there since its pull request 2492."""
+        on_tick = consumer.hub.on_tick
+        on_tick -= {each for each in on_tick if each.__module__ == "kombu.transport.redis"}
+
+
+app.steps["consumer"].add(ForgetsLostConnections)
+
+
 @signals.beat_init.connect
 def limit_beat_queries(**kwargs: Any) -> None:
     """Limit the time of beat's queries."""

@@ -1,13 +1,17 @@
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils import timezone
+from kombu.asynchronous import Hub
 
 from feedsite.celery import app
 from items.models import IdempotencyKey
@@ -23,6 +27,26 @@ from timeline.tasks import sweep
 def test_every_scheduled_task_exists() -> None:
     app.loader.import_default_modules()
     assert {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()} <= set(app.tasks)
+
+
+def test_a_lost_connection_to_the_broker_leaves_nothing_behind() -> None:
+    """Each kept half a megabyte of the worker."""
+    consumer, of_pool = SimpleNamespace(hub=Hub()), Mock()
+    consumer.hub.on_tick.add(of_pool)
+    (step,) = (step for step in app.steps["consumer"] if step.__name__ == "ForgetsLostConnections")
+    lost = []
+    for _ in range(3):
+        with app.connection_for_read() as connection:
+            connection.connect()
+            connection.transport.register_with_event_loop(connection.connection, consumer.hub)
+            connection.transport.itself = connection.transport  # as frames and their errors hold each other
+            lost.append(weakref.ref(connection.transport))
+        consumer.hub.timer.clear()  # as Celery does
+        step(consumer).stop(consumer)
+    del connection
+    step(consumer).start(consumer)
+    assert [transport() for transport in lost] == [None] * 3
+    assert consumer.hub.on_tick == {of_pool}
 
 
 @pytest.mark.slow
