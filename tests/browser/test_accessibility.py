@@ -48,7 +48,7 @@ from seen.played import record as record_plays
 from tests.support.addresses import page_names
 from tests.support.browsers import MENU, OPENER, Visit, Visitor
 from tests.support.clients import OUT_OF_BAND, app_of
-from tests.support.effort import EVERYTHING
+from tests.support.effort import EVERYTHING, some
 from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.pictures import jpeg
 
@@ -57,7 +57,7 @@ pytestmark = pytest.mark.slow
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 OF_COLOUR = ["color-contrast", "link-in-text-block"]
 """Their results depend on the colour scheme."""
-LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
+LANGUAGES = {"en": "en-US", "zh": "zh-CN", "ar": "ar", "es": "es-ES", "ja": "ja-JP"}
 WIDTHS = {1280: 640, 390: 320}
 """Each width and its zoomed width: 1280 at 200 and at 400 %."""
 APP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -640,11 +640,22 @@ def shown(visit: Visit, locale: str, pixels: int, *, parity: int) -> Iterator[tu
 @pytest.mark.timeout(900)
 # English is longer and gets the narrow width. A short run takes one look, language and scheme a page. The full run
 # takes all.
-@pytest.mark.parametrize("half", [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])], ids=["en", "zh"])
+@pytest.mark.parametrize(
+    ("language", "pixels", "schemes"),
+    some(
+        2,
+        [
+            ("en", 390, ["light", "dark"]),
+            ("zh", 1280, ["dark", "light"]),
+            ("ar", 390, ["light", "dark"]),
+            ("es", 390, ["dark", "light"]),
+            ("ja", 1280, ["light", "dark"]),
+        ],
+    ),
+)
 def test_nothing_stands_in_anybodys_way(
-    visit: Visit, settings: Any, tolerated: Any, half: tuple[str, int, list[Scheme]]
+    visit: Visit, settings: Any, tolerated: Any, language: str, pixels: int, schemes: list[Scheme]
 ) -> None:
-    language, pixels, schemes = half
     settings.HOME_POLL_SECONDS = 1000
     tolerated("with a status of 4")
     wrong: list[str] = []
