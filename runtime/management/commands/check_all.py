@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+
+from runtime.embedded import die_with_parent
 
 Amount = Literal["fast", "usual", "all"]
 
@@ -92,6 +95,7 @@ def run(check: Check, environ: dict[str, str]) -> Result:
         stdout=None if check.is_loud else subprocess.PIPE,
         stderr=None if check.is_loud else subprocess.STDOUT,
         text=True,
+        preexec_fn=die_with_parent(signal.SIGTERM),
     )
     if not check.is_loud:
         print(f"{heading}\n{done.stdout}", end="", flush=True)
