@@ -1,6 +1,8 @@
 import json
+import tracemalloc
 
 import pytest
+from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import Client, RequestFactory
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,6 +16,7 @@ from tests.support.rabbits import IS_WANTED
 from tests.support.web import tokens_of
 from tests.support.workers import queue_server
 from timeline.models import Delivery
+from web.requests import match_of
 
 pytestmark = pytest.mark.django_db
 
@@ -73,3 +76,13 @@ def test_requests_are_counted_by_route_method_and_status(client: Client) -> None
             ("healthz", "other", "405"): 1,
         }.items()
     }
+
+
+def test_a_known_address_takes_little_memory() -> None:
+    """Django keeps with each match the hundreds of patterns that it tried before."""
+    tracemalloc.start()
+    try:
+        kept = [match_of(f"/items/{number}", settings.ROOT_URLCONF) for number in range(1, 101)]
+        assert tracemalloc.get_traced_memory()[0] < 3_000 * len(kept)
+    finally:
+        tracemalloc.stop()
