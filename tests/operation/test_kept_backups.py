@@ -57,6 +57,12 @@ def made(*days: float, now: datetime) -> list[DatedBackup]:
     return [DatedBackup(at, f"feedsite-{at:%Y%m%dT%H%M%S}Z.backup") for at in times]
 
 
+def left_of(found: list[DatedBackup], newest: DatedBackup) -> list[str]:
+    """The names that stay beside the newest: the number of weeks depends on the day."""
+    gone = backups_to_delete([newest, *found], days=7, weeks=4)
+    return [each.name for each in found if each not in gone]
+
+
 # --- When, and which ---------------------------------------------------------------------------------------
 def test_one_is_due_after_three_at_night_in_the_zone_of_the_site(settings: Any) -> None:
     settings.SITE_ZONE = ZoneInfo("Asia/Shanghai")
@@ -87,15 +93,15 @@ def test_the_newest_of_days_and_weeks_are_kept(settings: Any) -> None:
 # --- A folder ----------------------------------------------------------------------------------------------
 def test_the_task_makes_one_a_day_and_removes_old_ones(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder.mkdir()
-    old = [each.name for each in made(*range(1, 40), now=timezone.now() - timedelta(days=3))]
+    old = made(*range(1, 40), now=timezone.now() - timedelta(days=3))
     others = ["feedsite-by-hand.backup", "notes.txt"]
-    for name in (*old, *others, "feedsite-20260101T030000Z.backup.x1.part"):
+    for name in (*(each.name for each in old), *others, "feedsite-20260101T030000Z.backup.x1.part"):
         (folder / name).write_text("")
     tasks.back_up()
     newest, *older = stored_backups(backup_folder())
     assert zipfile.ZipFile(folder / newest.name).testzip() is None
     assert timezone.now() - newest.made_at < timedelta(minutes=5)
-    assert 7 <= len(older) <= 8, "6 further days, and the newest of 4 weeks, of which all days fill two or three"
+    assert [each.name for each in older] == left_of(old, newest)
     assert all((folder / name).exists() for name in others), "other names are left alone"
     assert not list(folder.glob("*.part")), "what a killed process left"
     assert metrics.registry.get_sample_value("feedsite_backup_made_seconds") == pytest.approx(
@@ -197,11 +203,12 @@ def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings:
     settings.BACKUP_TO_SECRET = server.made("backups")
     where = backup_folder()
     UserFactory()
-    for each in made(*range(3, 40), now=timezone.now()):
+    old = made(*range(3, 40), now=timezone.now())
+    for each in old:
         where.bucket.client.put_object(Bucket="backups", Key=each.name, Body=b"")  # type: ignore[attr-defined]
     tasks.back_up()
     newest, *older = stored_backups(where)
-    assert 8 <= len(older) <= 9
+    assert [each.name for each in older] == left_of(old, newest)
     assert not list((settings.DATA_DIR / "backups" / "unsent").iterdir()), "nothing stays here"
     out = io.StringIO()
     call_command("restore", newest.name, "--check", stdout=out)
