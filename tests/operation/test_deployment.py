@@ -108,6 +108,14 @@ def test_services_run_what_there_is(name: str) -> None:
         check(shlex.split(test[1]))
 
 
+def test_nothing_that_operators_change_replaces_the_container_of_process_ids() -> None:
+    """Compose replaced it first, which ended all others, and could then not stop them."""
+    pids = SERVICES["pids"]
+    assert pids["image"] != "feedsite"
+    assert {"build", "env_file", "environment"}.isdisjoint(pids)
+    assert {name for name, each in SERVICES.items() if each.get("pid")} == {"web", "stream", "grpc", "worker"}
+
+
 def test_services_hang_together() -> None:
     assert {"web", "worker", "stream", "grpc", "postgres", "feeds", "plays", "broker"} <= SERVICES.keys()
     for service in SERVICES.values():
