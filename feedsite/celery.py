@@ -125,12 +125,12 @@ app.steps["worker"].add(EndsWithChildren)
 
 
 class ForgetsLostConnections(bootsteps.StartStopStep):
-    """Frees what a lost connection to the broker leaves behind: half a megabyte, each time."""
+    """Frees the half megabyte that each lost connection to the broker leaves behind."""
 
     requires = ("celery.worker.consumer.connection:Connection",)
 
     def start(self, consumer: Any) -> None:
-        """Collect the garbage of the one before. So few objects die here that Python would not for days."""
+        """Collect the garbage of the last one. Few objects die in this process, so Python would wait for days."""
         gc.collect()
 
     def stop(self, consumer: Any) -> None:

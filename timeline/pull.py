@@ -234,7 +234,7 @@ PULL_ABOVE = statement(_pull_above)
 
 
 HIDDEN_POST = 0
-"""In place of what an entry reposts: it is a hidden post. Only a hashtag brings it, and its sender is not welcome."""
+"""Stands for the id of what an entry reposts, if it is a post that only a hashtag brings, of a sender not welcome."""
 
 
 def _around_query(feed: Feed) -> str:

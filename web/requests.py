@@ -91,7 +91,7 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 def match_of(path: str, urlconf: str) -> ResolverMatch:
     """What an address leads to. Raises Resolver404. Django may try hundreds of patterns."""
     match = resolve(path, urlconf)
-    match.tried = []  # they take 30 kB
+    match.tried = []  # those patterns take 30 kB
     return match
 
 

@@ -20,7 +20,7 @@ from items.pages.reading import Moment, ago, moment
 from items.pages.recent import Recent
 
 MOST = 2_000
-"""Parts that a process keeps. With `LONGEST` at most 16 MB, usually 5 MB. 1,000 would miss no more, for 300 readers."""
+"""Parts that a process keeps. With `LONGEST` at most 16 MB, usually 5 MB. For 300 readers 1,000 are enough."""
 LONGEST = 8_000
 """Parts with more characters are drawn each time."""
 SLOT = "\0"
