@@ -83,6 +83,9 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
             continue
         if entry.item_id and is_muted(reader, entry.item_id):
             continue
+        is_told = entry.kind in (Kind.MENTION, Kind.REPLY)
+        if is_told and entry.item and entry.item.visibility == Visibility.MENTIONED:
+            continue  # Messages has it
         acts = [
             act
             for act in entry.acts.select_related("actor").order_by("-id")
