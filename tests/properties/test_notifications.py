@@ -83,8 +83,7 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
             continue
         if entry.item_id and is_muted(reader, entry.item_id):
             continue
-        is_told = entry.kind in (Kind.MENTION, Kind.REPLY)
-        if is_told and entry.item and entry.item.visibility == Visibility.MENTIONED:
+        if entry.kind in (Kind.MENTION, Kind.REPLY) and entry.item and entry.item.is_private:
             continue  # Messages has it
         acts = [
             act
