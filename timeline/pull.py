@@ -234,7 +234,7 @@ PULL_ABOVE = statement(_pull_above)
 
 
 HIDDEN_POST = 0
-"""Stands for the id of what an entry reposts, if it is a post that only a hashtag brings, of a sender not welcome."""
+"""Marks a hidden entry, in place of the id of what it reposts: only a hashtag brings it, by an unwelcome sender."""
 
 
 def _around_query(feed: Feed) -> str:
