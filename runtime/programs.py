@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime import shedding
-from runtime.embedded import IS_LINUX, Home, lock_file, try_lock
+from runtime.embedded import GIVES_BACK, IS_LINUX, Home, lock_file, try_lock
 from runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def program_environ(options: "Options") -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         # glibc gives each thread its own arena, up to eight per core, and never frees them.
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
+        **GIVES_BACK,
     }
 
 
