@@ -39,9 +39,9 @@ IS_LINUX = sys.platform == "linux"
 SOCKET_PATH_BYTES = 107 if IS_LINUX else 103  # sun_path without its closing zero
 NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd has
 NOBODY_HOME = Path("/var/lib/feedsite")
-GIVES_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "262144"}
-"""Variables of a process that gives large freed blocks back to the system. glibc would keep blocks up to the size of
-the largest that it has met.
+MALLOC_LIMITS = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "262144"}
+"""Variables of a process: freed memory over these bytes goes back to the system. Without them glibc raises the limits
+to the largest block that was freed.
 """
 
 
@@ -409,7 +409,7 @@ class Postgres(EmbeddedServer):
     """
 
     stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly
-    environ = GIVES_BACK  # memory of past plans: a session has 15 MB instead of 20
+    environ = MALLOC_LIMITS  # past plans leave 15 MB a session instead of 20
     # For a small machine that others also use.
     settings: ClassVar[dict[str, str]] = {
         "listen_addresses": "",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime import shedding
-from runtime.embedded import GIVES_BACK, IS_LINUX, Home, lock_file, try_lock
+from runtime.embedded import IS_LINUX, MALLOC_LIMITS, Home, lock_file, try_lock
 from runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def program_environ(options: "Options") -> dict[str, str]:
     """The variables of all programs."""
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
-    return os.environ | {
+    given = MALLOC_LIMITS | os.environ
+    return given | {
         METRICS: os.environ.get(METRICS) or str(options.metrics_folder),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
@@ -133,7 +134,6 @@ def program_environ(options: "Options") -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         # glibc gives each thread its own arena, up to eight per core, and never frees them.
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
-        **GIVES_BACK,
     }
 
 

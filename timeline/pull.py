@@ -234,7 +234,7 @@ PULL_ABOVE = statement(_pull_above)
 
 
 HIDDEN_POST = 0
-"""Marks a hidden entry, in place of the id of what it reposts: only a hashtag brings it, by an unwelcome sender."""
+"""Stands for the id of what is reposted, in an entry that is hidden: an unwelcome sender's, found by a hashtag only."""
 
 
 def _around_query(feed: Feed) -> str:

@@ -136,8 +136,7 @@ def test_usage_is_summed_by_kind() -> None:
 
 
 def seconds_of_additions() -> float:
-    """The processor time of additions that take 15 ms where nothing else runs. Waits three seconds first."""
-    time.sleep(3)
+    """The processor time of additions that take 15 ms where nothing else runs."""
     begin, total = time.process_time(), 0
     for number in range(400_000):
         total += number
@@ -148,7 +147,9 @@ def seconds_of_additions() -> float:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("more", "most_mb"), [({}, 480), ({"FEEDSITE_SMALL": "1"}, 440)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
-    """Two web and two worker processes, or a small machine's, without coverage."""
+    """Two web and two worker processes, or a small machine's, without coverage. The processor's speed is measured in
+    the same minute, as other users of a machine change it.
+    """
     folder = tmp_path / "var"
     two = {"FEEDSITE_WEB_PROCESSES": "2", "FEEDSITE_WORKER_PROCESSES": "2"}
     alone = {"COVERAGE_PROCESS_START": ""}
@@ -157,7 +158,10 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
         site.wait_until_up()
         time.sleep(45)
         before = processes.usage(processes.of_site(folder))
-        seconds = median(seconds_of_additions() for _ in range(20))
+        begin, allowed = time.monotonic(), []
+        while (passed := time.monotonic() - begin) < 60:
+            time.sleep(3)
+            allowed.append(seconds_of_additions())
         after = processes.usage(processes.of_site(folder))
     finally:
         site.end(15)
@@ -176,7 +180,7 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
     } == after.keys()
     assert sum(each.pss for each in after.values()) < most_mb * 2**20
     spent = {kind: after[kind].seconds - before[kind].seconds for kind in after}
-    assert sum(spent.values()) / 60 < seconds, spent
+    assert sum(spent.values()) / passed < median(allowed), spent
     if more:
         assert "FEEDSITE_SMALL=1: one process each" in site.printed
         assert after["web"].processes == 2, "granian and one process"
@@ -206,7 +210,7 @@ print(next(line.split()[1] for line in open("/proc/self/smaps_rollup") if line.s
 
 
 def test_a_program_gives_large_freed_blocks_back() -> None:
-    """Small ones stay between them."""
+    """Small blocks between them stay in use."""
     environ = programs.program_environ(given({}))
     command = [sys.executable, "-c", LARGE_AND_SMALL]
     assert int(subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE).stdout) < 24 << 10
