@@ -1,6 +1,5 @@
 """A backup of each release becomes a site of this version. `tests/releases` has one, made as CONTRIBUTING.md says."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,9 +31,7 @@ print(User.objects.count(), "see their pages")
 def manage(folder: Path, *arguments: str) -> str:
     environ = clean_environ(folder) | {"FEEDSITE_DEBUG": "1"}
     command = [sys.executable, "manage.py", *arguments]
-    done = subprocess.run(
-        command, cwd=settings.BASE_DIR, env=os.environ | environ, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
