@@ -234,7 +234,7 @@ PULL_ABOVE = statement(_pull_above)
 
 
 HIDDEN_POST = 0
-"""Stands for the id of what is reposted, in an entry that is hidden: an unwelcome sender's, found by a hashtag only."""
+"""In place of the id of what is reposted: the entry is hidden. Its sender is unwelcome, and only a hashtag found it."""
 
 
 def _around_query(feed: Feed) -> str:
