@@ -293,7 +293,7 @@ class EmbeddedServer(Child):
                 stderr=log,
                 start_new_session=True,
                 preexec_fn=die_with_parent(self.stop_signal),
-                env=os.environ | self.environ,
+                env=self.environ | os.environ,
                 **self.identity(),
             )
         self.started_at = time.monotonic()

@@ -214,3 +214,8 @@ def test_a_program_gives_large_freed_blocks_back() -> None:
     environ = programs.program_environ(given({}))
     command = [sys.executable, "-c", LARGE_AND_SMALL]
     assert int(subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE).stdout) < 24 << 10
+
+
+def test_an_operator_sets_the_limits_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1048576")
+    assert programs.program_environ(given({}))["MALLOC_TRIM_THRESHOLD_"] == "1048576"
