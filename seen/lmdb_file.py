@@ -21,6 +21,8 @@ HEADER_BYTES = 16
 """At the beginning of each page."""
 IS_BRANCH, IS_LONG = 1, 1
 """Flags of a page, and of a node whose value has pages of its own."""
+LOOKS = 10
+"""At a file that others change."""
 
 
 class TornError(Exception):
@@ -36,8 +38,20 @@ class FileVersion(NamedTuple):
     transaction: int
 
 
+class _Meta(NamedTuple):
+    """What one of the first two pages says."""
+
+    page_bytes: int
+    free_root: int
+    last_page: int
+    transaction: int
+
+
 def check_file(handle: int, known: FileVersion | None = None) -> FileVersion | None:
     """The version of an open file, whose length is checked unless it is `known`. None if it is empty, as a new one.
+
+    Others may write meanwhile. So the length is read after what it is compared with, which only makes it longer, and
+    a file that they changed is looked at again.
 
     Raises TornError and OSError.
     """
@@ -46,31 +60,48 @@ def check_file(handle: int, known: FileVersion | None = None) -> FileVersion | N
         raise TornError("it is not a file")
     if not found.st_size:
         return None
-    page_bytes, free_root, last, transaction = max(_meta_pages(handle, found.st_size), key=lambda meta: meta[-1])
-    version = FileVersion(found.st_dev, found.st_ino, found.st_size, transaction)
-    if version != known and (last + 1) * page_bytes > found.st_size:
+    meta = _newest_meta(handle)
+    for _ in range(LOOKS):
+        version = FileVersion(found.st_dev, found.st_ino, os.fstat(handle).st_size, meta.transaction)
         try:
-            free = set(_free_pages(handle, found.st_size, page_bytes, free_root))
-        except (struct.error, ValueError) as error:
-            raise TornError("its list of free pages is damaged") from error
-        while last in free:
-            last -= 1
-        if (last + 1) * page_bytes > found.st_size:
-            raise TornError(f"it has {found.st_size:,} of {(last + 1) * page_bytes:,} bytes")
-    return version
+            if version != known:
+                _check_length(handle, version.size, meta)
+        except TornError:
+            before, meta = meta, _newest_meta(handle)
+            if meta == before:
+                raise
+        else:
+            return version
+    raise TornError("it changed each time that it was looked at")
 
 
-def _meta_pages(handle: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """What the first two pages say: bytes of a page, root of the list of free pages, last page, transaction."""
-    at = 0
+def _newest_meta(handle: int) -> _Meta:
+    metas, at = [], 0
     for _ in range(2):
-        found = _META.unpack(_read(handle, size, at, _META.size))
-        magic, version, page_bytes, free_flags, free_root, flags, last, transaction = found
+        page = os.pread(handle, _META.size, at)
+        if len(page) < _META.size:
+            raise TornError("its beginning is missing")
+        magic, version, page_bytes, free_flags, free_root, flags, last, transaction = _META.unpack(page)
         # With other flags LMDB ends the process.
         if (magic, version, free_flags, flags) != (MAGIC, VERSION, *FLAGS) or page_bytes not in PAGE_BYTES:
             raise TornError("its beginning is damaged")
-        yield page_bytes, free_root, last, transaction
+        metas.append(_Meta(page_bytes, free_root, last, transaction))
         at = page_bytes
+    return max(metas, key=lambda meta: meta.transaction)
+
+
+def _check_length(handle: int, size: int, meta: _Meta) -> None:
+    last, page_bytes = meta.last_page, meta.page_bytes
+    if (last + 1) * page_bytes <= size:
+        return
+    try:
+        free = set(_free_pages(handle, size, page_bytes, meta.free_root))
+    except (struct.error, ValueError) as error:
+        raise TornError("its list of free pages is damaged") from error
+    while last in free:
+        last -= 1
+    if (last + 1) * page_bytes > size:
+        raise TornError(f"it has {size:,} of {(last + 1) * page_bytes:,} bytes")
 
 
 def _free_pages(handle: int, size: int, page_bytes: int, root: int) -> Iterator[int]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,6 +19,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from runtime.embedded import wait_for
+from seen import lmdb_file
 from seen.filter_store import FilterKey, FilterStore, StoreUnavailableError, clock, expires_at, expiry, month_of
 from seen.lmdb_store import READERS, LmdbStore
 from seen.redis_store import RedisStore
@@ -292,6 +294,7 @@ import os, sys
 import django
 django.setup()
 from pathlib import Path
+from seen import lmdb_file
 from seen.filter_store import FilterKey, StoreUnavailableError
 from seen.lmdb_store import LmdbStore
 
@@ -408,22 +411,58 @@ def test_no_byte_at_the_beginning_kills_a_process(tmp_path: Path) -> None:
     assert run_on(tmp_path, FLIPS) == ["alive"]
 
 
+def churn(store: LmdbStore, number: int) -> bool:
+    """Take pages and free most of them in one transaction. Whether the file lacks pages at its end now."""
+    with store._transaction(write=True) as (transaction, (filters, _, _)):
+        names = [b"%d %d" % (number, place) for place in range(200)]
+        for name in names:
+            transaction.put(name, b"x" * 2500, db=filters)
+        for name in names[::-1][number % 3 :]:
+            transaction.delete(name, db=filters)
+    info = store._opened[1].info() if store._opened else {}
+    return bool((store.folder / "data.mdb").stat().st_size < (info["last_pgno"] + 1) * 4096)
+
+
 @pytest.mark.slow
 def test_a_whole_file_may_lack_free_pages_at_its_end(tmp_path: Path) -> None:
     """LMDB does not write a page that one transaction took and freed again."""
     store = LmdbStore(tmp_path)
     short = 0
     for number in range(40):
-        with store._transaction(write=True) as (transaction, (filters, _, _)):
-            names = [b"%d %d" % (number, place) for place in range(200)]
-            for name in names:
-                transaction.put(name, b"x" * 2500, db=filters)
-            for name in names[::-1][number % 3 :]:
-                transaction.delete(name, db=filters)
+        short += churn(store, number)
         assert store.stats() == {}
-        info = store._opened[1].info() if store._opened else {}
-        short += (tmp_path / "data.mdb").stat().st_size < (info["last_pgno"] + 1) * 4096
     assert short > 5, "otherwise this tries nothing"
+
+
+@pytest.mark.slow
+def test_a_file_that_others_write_while_it_is_checked_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever they write: before its first look, and before each other."""
+    store, numbers = LmdbStore(tmp_path), count()
+    looks: list[int] = []
+    real = {name: getattr(os, name) for name in ("fstat", "pread")}
+
+    def write_before(look: int, times: int, name: str) -> Callable[..., Any]:
+        def called(*args: Any) -> Any:
+            looks[-1] += 1
+            if looks[-1] == look:
+                with monkeypatch.context() as within:
+                    for each, function in real.items():
+                        within.setattr(os, each, function)
+                    for _ in range(times):
+                        churn(store, next(numbers))
+            return real[name](*args)
+
+        return called
+
+    for look, times in product(range(1, 7), range(1, 7)):
+        while not churn(store, next(numbers)):
+            assert next(numbers) < 1000
+        looks.append(0)
+        with (tmp_path / "data.mdb").open("rb") as file, monkeypatch.context() as patched:
+            for name in real:
+                patched.setattr(os, name, write_before(look, times, name))
+            assert lmdb_file.check_file(file.fileno())
+    assert max(looks) > 7, "otherwise nothing changed while the list of free pages was read"
 
 
 @pytest.mark.long
