@@ -132,7 +132,7 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
         quotes += len(inside)
         assert status == answer, (message["stream"], hearer.reader)
         compared += 1
-    assert compared > 20
+    assert compared >= 10, "otherwise this tries little"
     assert quotes or seed, "the first world has a quote that somebody sees"
 
 
