@@ -38,7 +38,10 @@ from tests.support.statements import statements
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
 LIVE = f"{API}/live/sessions"
-NOW = datetime.now(UTC)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def browser(host: User) -> Client:
 
 
 def plan(host: User, **fields: Any) -> LiveSession:
-    return actions.create(host=host, now=NOW, **{"title": "Show", "starts_at": NOW + timedelta(hours=2)} | fields)
+    return actions.create(host=host, now=now(), **{"title": "Show", "starts_at": now() + timedelta(hours=2)} | fields)
 
 
 def covered(host: User, **fields: Any) -> LiveSession:
@@ -77,7 +80,7 @@ def file_of(medium_id: str | int | None) -> str:
 
 
 def form(**fields: Any) -> dict[str, Any]:
-    at = (NOW + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
+    at = (now() + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
     return {"title": "Show", "starts_at": at, "zone": "UTC", "minutes": "60"} | fields
 
 
@@ -85,7 +88,7 @@ def form(**fields: Any) -> dict[str, Any]:
 @pytest.mark.slow
 def test_a_cover_over_http(api: APIClient, host: User) -> None:
     first, second = sent(host, description="a stage"), sent(host)
-    made = api.post(LIVE, {"title": "Show", "starts_at": (NOW + timedelta(hours=1)).isoformat(), "cover": first})
+    made = api.post(LIVE, {"title": "Show", "starts_at": (now() + timedelta(hours=1)).isoformat(), "cover": first})
     assert made.status_code == 201, made.content
     path, cover = f"{LIVE}/{made.json()['id']}", made.json()["cover"]
     assert (cover["id"], cover["type"], cover["description"]) == (first, "image", "a stage")
@@ -134,7 +137,7 @@ REFUSED += ["gone", "a number", "words", "too long", "a list", "empty"]
 def test_covers_that_are_refused(api: APIClient, host: User, kind: str) -> None:
     cover = refused_cover(host, kind)
     before = set(LiveSession.objects.values_list("pk", flat=True))
-    made = api.post(LIVE, {"title": "Show", "starts_at": (NOW + timedelta(hours=1)).isoformat(), "cover": cover})
+    made = api.post(LIVE, {"title": "Show", "starts_at": (now() + timedelta(hours=1)).isoformat(), "cover": cover})
     assert made.status_code == 400, made.content
     assert set(made.json()) == {"cover"}
     assert set(LiveSession.objects.values_list("pk", flat=True)) == before
@@ -201,14 +204,14 @@ HIDING: dict[str, Callable[..., Any]] = {
 def test_a_hidden_session_takes_its_picture_away(host: User, verb: str) -> None:
     session = covered(host)
     old = file_of(session.cover_id)
-    assert HIDING[verb](session=session, now=NOW)
+    assert HIDING[verb](session=session, now=now())
     assert not exists(old)
     [seen] = sessions_of(host, host).items
     assert seen.cover is not None
     assert exists(seen.cover.url.removeprefix("/media/")), "its host sees it by another address"
     assert not sessions_of(host, UserFactory()).items
     show = actions.show_again if verb == "hide" else actions.approve
-    assert show(session=session, now=NOW)
+    assert show(session=session, now=now())
     [shown] = sessions_of(host, UserFactory()).items
     assert shown.cover is not None
     assert exists(shown.cover.url.removeprefix("/media/"))
@@ -220,16 +223,16 @@ def test_a_cancelled_session_has_no_picture(api: APIClient, host: User) -> None:
     assert api.delete(f"{LIVE}/{session.pk}").status_code == 204
     assert api.get(f"{LIVE}/{session.pk}").json()["cover"] is None
     assert not exists(old)
-    MediaFile.objects.update(withdrawn_at=NOW - timedelta(days=31))
+    MediaFile.objects.update(withdrawn_at=now() - timedelta(days=31))
     assert sweeping.sweep() == 1
     assert not MediaFile.objects.exists()
 
 
 def test_new_words_that_are_held_take_the_picture_away(host: User) -> None:
     session = covered(host)
-    actions.reject(session=session, now=NOW)
+    actions.reject(session=session, now=now())
     kept = file_of(session.cover_id)
-    actions.edit(session=session, now=NOW, cover_id=int(sent(host)))
+    actions.edit(session=session, now=now(), cover_id=int(sent(host)))
     session.refresh_from_db()
     assert session.review == "in_review", "another picture asks for another look"
     assert not exists(kept)
@@ -359,7 +362,7 @@ def test_a_cover_of_another_is_refused_by_the_form(browser: Client) -> None:
 @pytest.mark.slow
 def test_staff_sees_covers(host: User, client: Client) -> None:
     session = covered(host)
-    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=NOW)
+    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=now())
     client.force_login(UserFactory(is_staff=True, is_superuser=True))
     for path in (
         f"/admin/live/livesession/{session.pk}/change/",
@@ -368,7 +371,7 @@ def test_staff_sees_covers(host: User, client: Client) -> None:
     ):
         assert f"/staff/media/{session.cover_id}/preview" in client.get(path).content.decode(), path
     assert "Remove for good" in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
-    actions.cancel(session=session, now=NOW)
+    actions.cancel(session=session, now=now())
     assert "Remove for good" not in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
     page = client.get(f"/admin/live/livesession/{session.pk}/change/").content.decode()
     assert f"/staff/media/{session.cover_id}/preview" in page, "a withdrawn one too"
@@ -378,7 +381,7 @@ def test_staff_sees_covers(host: User, client: Client) -> None:
 def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
     session = covered(host)
     old, medium = file_of(session.cover_id), session.cover_id
-    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=NOW)
+    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=now())
     client.force_login(UserFactory(is_staff=True, is_superuser=True))
 
     def press(verb: str) -> str:
@@ -404,5 +407,5 @@ def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
     line = Decision.objects.get()
     assert (line.verb, line.session_id, line.after) == ("hide", session.pk, {"pictures": [str(medium)]})
     assert "Nothing changed: the pictures were already like this." in press(f"hide-{medium}")
-    actions.edit(session=session, now=NOW, cover_id=int(sent(host)))
+    actions.edit(session=session, now=now(), cover_id=int(sent(host)))
     assert sessions_of(host, host).items[0].cover is not None, "another may be given"
