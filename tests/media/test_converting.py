@@ -1,6 +1,7 @@
 """What becomes of a video: its container, its codecs, its size, and nothing that its sender did not mean to send."""
 
 import contextlib
+import os
 import random
 import socket
 import struct
@@ -176,6 +177,11 @@ def test_what_becomes_of_a_video(folder: Path, name: str) -> None:
         assert b"x264 - core" not in found.data or row.encodes
     else:
         assert found.data.index(b"\x1c\x53\xbb\x6b") < found.data.index(b"\x1f\x43\xb6\x75")
+
+
+def test_to_make_av1_leaves_this_process_its_priority() -> None:
+    film.__wrapped__(**ENCODED["AV1"].made)
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 @pytest.mark.parametrize(("codec", "options"), [("libx264", ()), ("libx265", QUIET)], ids=["copied", "encoded"])

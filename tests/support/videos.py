@@ -2,6 +2,7 @@
 
 import functools
 import io
+import os
 from fractions import Fraction
 from typing import Any
 
@@ -58,6 +59,8 @@ def film(
         if heard is not None:
             _add_sound(out, heard, ((times or (frames,))[-1]) / rate)
         out.mux(shown.encode(None))
+    # As root, SVT-AV1 makes its caller's thread one that nothing else may interrupt, and so all that it starts.
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     return file.getvalue()
 
 
