@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.db.models import F
 
 from accounts import recounting
@@ -20,13 +21,16 @@ from items.models import Item, Like
 from moderation.senders import ban, unban
 from relations import actions as relations
 from relations.models import Follow
+from relations.recounting import recount
 from relations.visibility import profile_relation
+from runtime.embedded import wait_for
 from storage.claims import CLAIM_LIFE
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.clients import Caller
 from tests.support.deletions import settle
 from tests.support.factories import UserFactory, say
+from tests.support.plans import explained
 from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -246,3 +250,25 @@ def test_hiding_showing_and_verbs_at_once(ann: User, workers: Workers, monkeypat
     reactivate(user=ann)
     recount_all()
     exact()
+
+
+def is_all_visible() -> bool:
+    """After a VACUUM, which waits for no commit that isn't on disk yet."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE) relations_follow")
+        cursor.execute("SELECT relallvisible = relpages FROM pg_class WHERE relname = 'relations_follow'")
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.slow
+def test_a_part_of_the_followers_reads_no_other_follows() -> None:
+    """A table whose pages are all visible makes an index look cheap that has no pair in front."""
+    star, *people = User.objects.bulk_create([User(username=f"p{number}") for number in range(501)])
+    follows = [(one, star) for one in people]
+    follows += [(one, people[(place + ahead) % 500]) for place, one in enumerate(people) for ahead in range(1, 21)]
+    Follow.objects.bulk_create([Follow(follower=one, followee=other) for one, other in follows])
+    assert wait_for(is_all_visible, 30)
+    with transaction.atomic(), explained() as recorder:
+        recount(star.pk, {}, 100, is_hidden=True)
+    assert max(one.touched for one in recorder.explained) < 1_000
+    assert recorder.failed == {}

@@ -140,6 +140,8 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
 
 COMPILING = {"PYTHONDONTWRITEBYTECODE"}
 """Would make each of the hundreds of processes in tests compile the sources again."""
+ALLOWING = {"DJANGO_ALLOW_ASYNC_UNSAFE"}
+"""Browser tests need it for their own process, and `check --deploy` refuses it."""
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
@@ -147,7 +149,7 @@ def clean_environ(folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("FEEDSITE_") and name not in {"PORT", *COMPILING}
+        if not name.startswith("FEEDSITE_") and name not in {"PORT", *COMPILING, *ALLOWING}
     }
     own = {"FEEDSITE_DATA_DIR": str(folder), "FEEDSITE_ENV_FILE": os.devnull}
     venv = {"FEEDSITE_VENV": os.environ["FEEDSITE_VENV"]} if "FEEDSITE_VENV" in os.environ else {}
