@@ -13,7 +13,6 @@ from django.conf import settings
 from benchmarks.__main__ import KNOWN, REAL
 from runtime.management.commands.check_all import clean_environ
 from tests.support.datasets import as_json, packed
-from tests.support.effort import untraced
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -52,7 +51,7 @@ def test_benchmarks_run_and_print_their_ratios(tmp_path: Path, data: Path) -> No
     run = subprocess.run(
         command,
         cwd=settings.BASE_DIR,
-        env=untraced(clean_environ(tmp_path)),
+        env=clean_environ(tmp_path),
         check=False,
         capture_output=True,
         text=True,

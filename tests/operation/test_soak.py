@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 
 from runtime.management.commands.check_all import clean_environ
-from tests.support.effort import untraced
 
 SECONDS = float(os.environ.get("TEST_SOAK_SECONDS", "3600"))
 MUST_HOLD = (
@@ -32,7 +31,7 @@ def test_nothing_grows_but_what_was_written(tmp_path: Path) -> None:
     run = subprocess.run(
         command,
         cwd=settings.BASE_DIR,
-        env=untraced(clean_environ(tmp_path)),
+        env=clean_environ(tmp_path),
         check=False,
         capture_output=True,
         text=True,

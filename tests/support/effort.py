@@ -20,11 +20,6 @@ def some(usual: int, every: Sequence[Value]) -> Sequence[Value]:
     return every[: tries(usual, len(every))]
 
 
-def untraced(environ: dict[str, str]) -> dict[str, str]:
-    """For programs that measure: coverage, as `check_all --all` counts it, would slow them."""
-    return {name: value for name, value in environ.items() if name != "COVERAGE_PROCESS_START"}
-
-
 def is_usual(
     flow: str,
     screen: str | None,

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         amount.add_argument(
             "--all",
             action="store_true",
-            help="Before a release: the tests marked long too, every test at its full size, and branch coverage.",
+            help="Before a release: the tests marked long too, and every test at its full size.",
         )
         parser.add_argument("pytest_arguments", nargs="*", metavar="-- PYTEST ARGUMENTS")
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         """Print the results. Exit with 1 if one failed."""
         with tempfile.TemporaryDirectory(prefix="feedsite-check-") as folder:
             amount: Amount = "fast" if options["fast"] else "all" if options["all"] else "usual"
-            every = checks(Path(folder), amount=amount, pytest=options["pytest_arguments"])
+            every = checks(amount=amount, pytest=options["pytest_arguments"])
             environ = clean_environ(Path(folder))
             results = run_all(every, environ)
         print("\n=== Summary ===", flush=True)
@@ -106,8 +106,8 @@ MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
 """The tests of each amount. Only "all" runs them at full size (tests/support/effort.py)."""
 
 
-def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
-    """All checks. They may leave files in `folder`."""
+def checks(*, amount: Amount, pytest: list[str]) -> list[Check]:
+    """The quick ones, and the tests at the end. `pytest`: more arguments for them."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
@@ -117,15 +117,6 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
-    coverage: list[Check] = []
-    if amount == "all":
-        # Every Python with these variables measures coverage: pytest's processes, and programs that tests start.
-        file = {"COVERAGE_FILE": str(folder / "coverage")}
-        more |= file | {"COVERAGE_PROCESS_START": str(settings.BASE_DIR / "pyproject.toml")}
-        coverage = [
-            Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], file, is_loud=True),
-            Check("Coverage of branches (coverage)", [*module, "coverage", "report"], file, is_loud=True),
-        ]
     return [
         Check("Format (ruff)", [*module, "ruff", "format", "--check", "."]),
         Check("Lint (ruff)", [*module, "ruff", "check", "."]),
@@ -134,7 +125,6 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
         Check("Deployment (check --deploy)", [*manage, "check", "--deploy", "--fail-level", "WARNING"], https),
         Check("Types (mypy)", [*module, "mypy"]),
         Check("Tests (pytest)", tests, more, is_loud=True),
-        *coverage,
     ]
 
 
