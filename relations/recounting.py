@@ -8,8 +8,9 @@ FOLLOWERS = """
 """
 # As an unfollow does: the follower's row is locked before the follow.
 LOCK = "SELECT id FROM accounts_user WHERE id = ANY(%(followers)s::bigint[]) ORDER BY id FOR NO KEY UPDATE"
-# A probe for each follower, or PostgreSQL may read all of them. The probe asks for the mark, because an index that has
-# no mark may have the id, and the followee alone in front: its scan without the table looks cheaper for most people.
+# A probe for each follower, or PostgreSQL may read all of them. It asks for the mark, which no index has. Otherwise
+# PostgreSQL may take an index that has the id but not the pair in front, to spare the table, and read all follows of
+# one of the two.
 AS_FOLLOWEE = """
     WITH changed AS (
         UPDATE relations_follow SET uncounted_followee = %(mark)s

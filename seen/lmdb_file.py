@@ -39,7 +39,7 @@ class FileVersion(NamedTuple):
 
 
 class _Meta(NamedTuple):
-    """What one of the first two pages says."""
+    """What LMDB says about the file on one of its first two pages."""
 
     page_bytes: int
     free_root: int

@@ -253,7 +253,7 @@ def test_hiding_showing_and_verbs_at_once(ann: User, workers: Workers, monkeypat
 
 
 def is_all_visible() -> bool:
-    """After a VACUUM, which waits for no commit that isn't on disk yet."""
+    """Whether a VACUUM found each page's commits on disk."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE) relations_follow")
         cursor.execute("SELECT relallvisible = relpages FROM pg_class WHERE relname = 'relations_follow'")
@@ -262,7 +262,7 @@ def is_all_visible() -> bool:
 
 @pytest.mark.slow
 def test_a_part_of_the_followers_reads_no_other_follows() -> None:
-    """A table whose pages are all visible makes an index look cheap that has no pair in front."""
+    """Right after a VACUUM, when PostgreSQL expects that an index alone is cheap."""
     star, *people = User.objects.bulk_create([User(username=f"p{number}") for number in range(501)])
     follows = [(one, star) for one in people]
     follows += [(one, people[(place + ahead) % 500]) for place, one in enumerate(people) for ahead in range(1, 21)]

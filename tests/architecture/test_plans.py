@@ -285,7 +285,7 @@ UNRUN_TASKS = {
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_SCALE = 1e6

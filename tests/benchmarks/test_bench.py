@@ -14,7 +14,7 @@ from benchmarks.__main__ import KNOWN, REAL
 from runtime.management.commands.check_all import clean_environ
 from tests.support.datasets import as_json, packed
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_benchmarks_run_and_print_their_ratios(tmp_path: Path, data: Path) -> No
         check=False,
         capture_output=True,
         text=True,
-        timeout=1770,
+        timeout=870,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     found = json.loads(results.read_text())["results"]

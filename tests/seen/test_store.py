@@ -412,7 +412,7 @@ def test_no_byte_at_the_beginning_kills_a_process(tmp_path: Path) -> None:
 
 
 def churn(store: LmdbStore, number: int) -> bool:
-    """Take pages and free most of them in one transaction. Whether the file lacks pages at its end now."""
+    """Write and delete in one transaction. Whether LMDB left out free pages at the end of the file."""
     with store._transaction(write=True) as (transaction, (filters, _, _)):
         names = [b"%d %d" % (number, place) for place in range(200)]
         for name in names:
@@ -436,7 +436,7 @@ def test_a_whole_file_may_lack_free_pages_at_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_others_write_while_it_is_checked_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever they write: before its first look, and before each other."""
+    """They write before any one of the check's reads of the file."""
     store, numbers = LmdbStore(tmp_path), count()
     looks: list[int] = []
     real = {name: getattr(os, name) for name in ("fstat", "pread")}
